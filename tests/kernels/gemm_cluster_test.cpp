@@ -6,8 +6,9 @@
 #include "tests/kernels/gemm_cpu.hpp"
 #include "tests/kernels/plan_runner.hpp"
 
-// Protects: FOLD=2 of `matrix`, where the blocks of a cluster add each a share of the rows: which
-// rows, where sums are sent, and the number of bytes that a block waits for. Only sm_90 has
+// Protects: FOLD=2 of `matrix`, where the blocks of a cluster add each a share of the rows, and of
+// `split_k`, where they add shares of each thread's sums: which ones, where sums are sent, and the
+// number of bytes that a block waits for. Only sm_90 has
 // clusters. hip-host runs the kernel with mail in their place, which arrives in the next launch.
 namespace greta::test::gemm_cluster_test {
 namespace {
@@ -103,18 +104,35 @@ std::vector<Case> cases() {
   };
 }
 
-class GemmClusters : public ::testing::TestWithParam<Case> {};
+std::vector<Case> cases_of_split_k() {
+  return {
+      {"two_shares_of_four_pieces",
+       {30, 70, 70},
+       "BM=32 BN=32 TM=4 TN=4 LX=8 BK=8 STAGES=3 PAD=0 VA=1 VB=1 UNROLL=8 SWIZZLE=1 ORDER=0 "
+       "TRANSPOSE=0 "
+       "SPLIT=2"},
+      {"three_shares_before_the_tiles",
+       {70, 61, 100},
+       "BM=32 BN=64 TM=8 TN=8 LX=8 BK=16 STAGES=4 PAD=4 VA=1 VB=1 UNROLL=16 SWIZZLE=1 ORDER=1 "
+       "TRANSPOSE=0 "
+       "SPLIT=3"},
+      {"eight_shares_over_the_tiles",
+       {97, 130, 260},
+       "BM=96 BN=64 TM=8 TN=8 LX=8 BK=16 STAGES=2 PAD=4 VA=1 VB=1 UNROLL=16 SWIZZLE=1 ORDER=3 "
+       "TRANSPOSE=0 "
+       "SPLIT=8"},
+      {"five_shares_and_an_empty_slice",
+       {64, 48, 64},
+       "BM=64 BN=48 TM=8 TN=4 LX=4 BK=8 STAGES=1 PAD=4 VA=1 VB=1 UNROLL=4 SWIZZLE=1 ORDER=2 "
+       "TRANSPOSE=0 "
+       "SPLIT=5"},
+  };
+}
 
-TEST_P(GemmClusters, AddEachRowOnce) {
-  const auto& [m, n, k] = GetParam().extents;
-  const Problem problem =
-      test::gemm_problem(m, n, k, DType::f16, DType::f32, {{"layout", "nt"}, {"epilogue", "bias"}});
+void expect_right(const Problem& problem, const std::string& text) {
   const DeviceInfo hopper = architecture_info("sm_90").value();
   const Operation& gemm = built_in("gemm");
-  const auto config =
-      gemm.space(problem, hopper)
-          .parse(fmt::format("matrix {} VA=8 VB=8 ASYNC=1 SWIZZLE=1 WALK=0 XCDS=1 FOLD=2 ALIGN=0",
-                             GetParam().config));
+  const auto config = gemm.space(problem, hopper).parse(text);
   ASSERT_TRUE(config) << config.failure().message;
   auto plan = gemm.plan(problem, hopper, *config);
   ASSERT_TRUE(plan) << plan.failure().message;
@@ -133,7 +151,29 @@ TEST_P(GemmClusters, AddEachRowOnce) {
   EXPECT_TRUE(verdict.passed) << verdict.detail;
 }
 
+class GemmClusters : public ::testing::TestWithParam<Case> {};
+
+TEST_P(GemmClusters, AddEachRowOnce) {
+  const auto& [m, n, k] = GetParam().extents;
+  expect_right(
+      test::gemm_problem(m, n, k, DType::f16, DType::f32, {{"layout", "nt"}, {"epilogue", "bias"}}),
+      fmt::format("matrix {} VA=8 VB=8 ASYNC=1 SWIZZLE=1 WALK=0 XCDS=1 FOLD=2 ALIGN=0",
+                  GetParam().config));
+}
+
 INSTANTIATE_TEST_SUITE_P(Shares, GemmClusters, ::testing::ValuesIn(cases()),
+                         [](const auto& instance) { return std::string(instance.param.name); });
+
+class SplitClusters : public ::testing::TestWithParam<Case> {};
+
+TEST_P(SplitClusters, AddEachPieceOnce) {
+  const auto& [m, n, k] = GetParam().extents;
+  expect_right(
+      test::gemm_problem(m, n, k, DType::f32, DType::f32, {{"layout", "nt"}, {"epilogue", "bias"}}),
+      fmt::format("split_k {} FOLD=2", GetParam().config));
+}
+
+INSTANTIATE_TEST_SUITE_P(Shares, SplitClusters, ::testing::ValuesIn(cases_of_split_k()),
                          [](const auto& instance) { return std::string(instance.param.name); });
 
 }  // namespace

@@ -182,8 +182,8 @@ class GemmKernel : public ::testing::TestWithParam<std::string> {
   // The other parameters of tiled or split_k, for f32 in layout nn.
   std::string rest(bool tiled) const {
     if (info_.language == Language::glsl) return " SUBGROUP=0";
-    if (!has_lane_copies(info_.architecture)) return "";
-    return tiled ? " ORDER=0 TRANSPOSE=0" : " ORDER=0";
+    const std::string fold = tiled ? "" : " FOLD=1";
+    return has_lane_copies(info_.architecture) ? " ORDER=0 TRANSPOSE=0" + fold : fold;
   }
 
   Device& device_ = test::device(GetParam());

@@ -95,15 +95,6 @@ int default_fold(const DeviceInfo& device, const Tile& tile, int split) {
   return split * tile.bm * tile.bn <= 32768 ? 1 : 0;
 }
 
-/// Returns the compute units that clusters of `blocks` workgroups, one on a unit, can use: they lie
-/// within a GPC, here counted as 16 units, and some GPCs lack units.
-std::int64_t units_of_clusters(const DeviceInfo& device, int blocks) {
-  constexpr std::int64_t of_gpc = 16;
-  const std::int64_t units = busy_workgroups(device);
-  const std::int64_t usable = units * 7 / 8 * (of_gpc / blocks * blocks) / of_gpc;
-  return blocks <= 2 ? units : std::max<std::int64_t>(1, usable);
-}
-
 /// Estimates the run time with this tile and `split` slices of K.
 double cost(const Shape& shape, const DeviceInfo& device, const Tile& tile, int split) {
   const bool clusters = default_fold(device, tile, split) == 2;
@@ -254,8 +245,7 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   work.ahead_bytes = config["ASYNC"] != 0 ? step * std::max(1, config["STAGES"] - 1) : step;
   if (config["FOLD"] != 0) add_folding(work, config, config["FOLD"] == 1);
   if (config["FOLD"] == 2) {
-    work.usable_units = static_cast<double>(units_of_clusters(device, config["SPLIT"])) /
-                        static_cast<double>(busy_workgroups(device));
+    work.usable_units = usable_by_clusters(device, config["SPLIT"]);
   }
   return work_of_launches(work, shape, config);
 }

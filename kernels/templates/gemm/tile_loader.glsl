@@ -12,8 +12,14 @@
 #else
 #define GROUPS (SPAN / VEC)
 #endif
-#define LOADS (SPAN * BK / VEC / THREADS)
-// Thread and load number to a line of memory and an element in it. All factors are powers of two.
+#define VECTORS (SPAN * BK / VEC)
+#define LOADS ((VECTORS + THREADS - 1) / THREADS)
+#if THREADS % GROUPS != 0 && GROUPS % THREADS != 0
+#error "loads are at constant distances"
+#endif
+// Thread and load number to a line of memory and an element in it. The last load may be one of some
+// threads only.
+#define MINE(i) (((i) + 1) * THREADS <= VECTORS || (i) * THREADS + tid < VECTORS)
 #define LINE(i) (tid / GROUPS + (i) * THREADS / GROUPS)
 #define OFFSET(i) ((tid % GROUPS + (i) * THREADS % GROUPS) * VEC)
 
@@ -34,12 +40,13 @@ void LOAD(uint k0, uint k_end, bool whole) {
     const bool inside = FIRST + OFFSET(i) < EXTENT && k0 + LINE(i) < k_end;
 #endif
     RAW[i] = RAW_TYPE(0);
-    if (whole || inside) RAW[i] = RAW_TYPE(PACK(BASE + skip * IN_BYTES).v);
+    if (MINE(i) && (whole || inside)) RAW[i] = RAW_TYPE(PACK(BASE + skip * IN_BYTES).v);
   }
 }
 
 void STORE(uint stage) {
   [[unroll]] for (uint i = 0; i < LOADS; ++i) {
+    if (!MINE(i)) continue;
     float e[VEC];
     unpack(RAW[i], e);
 #if ALONG_K
@@ -60,7 +67,9 @@ void STORE(uint stage) {
 }
 
 #undef GROUPS
+#undef VECTORS
 #undef LOADS
+#undef MINE
 #undef LINE
 #undef OFFSET
 #undef LOAD

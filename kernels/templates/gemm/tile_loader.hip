@@ -1,8 +1,8 @@
 // Loads one operand's K step from device memory into registers, and from there into shared memory
 // as f32 with K as the slow dimension; or copies it there past the registers. Where `along_k`, K is
 // contiguous in the operand. `span` is the tile's extent in m or n; a row of it in shared memory
-// takes `pitch` floats. Extents and numbers of threads are powers of two. `pairs`: lines alternate
-// between gates and ups.
+// takes `pitch` floats. The vectors of a line divide the threads, or are a multiple of them. The last
+// load may be one of some threads only. `pairs`: lines alternate between gates and ups.
 #pragma once
 
 #include "common/async_copy.hip"
@@ -11,7 +11,9 @@
 template <bool along_k, u32 span, u32 vec, u32 pitch, bool pairs = false>
 struct TileLoader {
   static constexpr u32 groups = (along_k ? BK : span) / vec;  // vectors of a line of memory
-  static constexpr u32 loads = span * BK / vec / THREADS;
+  static constexpr u32 vectors = span * BK / vec;
+  static constexpr u32 loads = (vectors + THREADS - 1) / THREADS;
+  static_assert(THREADS % groups == 0 || groups % THREADS == 0, "loads are at constant distances");
 
   const In* next;  // this thread's first vector of the K step to load next
   u32 stride;      // elements from one line to the next, or from one pair of lines
@@ -23,6 +25,11 @@ struct TileLoader {
   GRETA_DEVICE static u32 line(u32 i) { return thread_index() / groups + i * THREADS / groups; }
   GRETA_DEVICE static u32 offset(u32 i) {
     return (thread_index() % groups + i * THREADS % groups) * vec;
+  }
+
+  // Whether this thread has a vector of load i.
+  GRETA_DEVICE static bool mine(u32 i) {
+    return (i + 1) * THREADS <= vectors || i * THREADS + thread_index() < vectors;
   }
 
   static constexpr u32 line_step = THREADS / groups;  // from one load's line to the next one's
@@ -61,7 +68,7 @@ struct TileLoader {
     GRETA_UNROLL
     for (u32 i = 0; i < loads; ++i) {
       raw[i] = {};
-      if (whole || inside(i, k0, k_end)) raw[i] = load_pack<vec>(next + beyond_first(i));
+      if (mine(i) && (whole || inside(i, k0, k_end))) raw[i] = load_pack<vec>(next + beyond_first(i));
     }
     next_step();
   }
@@ -73,6 +80,7 @@ struct TileLoader {
     static_assert(sizeof(In) == 4 && (!along_k || vec == 1), "elements go where they are read");
     GRETA_UNROLL
     for (u32 i = 0; i < loads; ++i) {
+      if (!mine(i)) continue;
       const u32 place = along_k ? offset(i) * pitch + line(i) : line(i) * pitch + offset(i);
       copy_lane_async<vec * 4>(shared, to + place * 4, next + beyond_first(i),
                                whole || inside(i, k0, k_end));
@@ -109,6 +117,7 @@ struct TileLoader {
   GRETA_DEVICE void store(float* tile) const {
     GRETA_UNROLL
     for (u32 i = 0; i < loads; ++i) {
+      if (!mine(i)) continue;
       if constexpr (along_k) {
         store_turned(tile, i);
       } else {

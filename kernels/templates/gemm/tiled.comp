@@ -31,8 +31,8 @@
 #if TX % LX != 0 || TY % LY != 0
 #error "bundles of LX x 32/LX threads must divide the workgroup"
 #endif
-#if BM * BK % (VA * THREADS) != 0 || BN * BK % (VB * THREADS) != 0
-#error "every thread must load the same number of vectors"
+#if BM * BK < VA * THREADS || BN * BK < VB * THREADS
+#error "every thread must load at least one vector"
 #endif
 #if GROUPED && SPLIT != 1
 #error "groups have no slices"

@@ -1,10 +1,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
+#include "kernels/templates/gemm/matrix_kernel.hpp"
 #include "kernels/templates/gemm/plan.hpp"
 #include "kernels/templates/gemm/space.hpp"
+#include "kernels/templates/gemm/tiled_space.hpp"
 #include "kernels/templates/gemm/transposition.hpp"
 #include "kernels/templates/gemm/variant.hpp"
 #include "kernels/templates/gemm/work.hpp"
@@ -14,191 +17,16 @@
 namespace greta::kernels::gemm {
 namespace {
 
-auto threads_of(const auto& c) {
-  return c["BM"] / c["TM"] * (c["BN"] / c["TN"]);
-}
-
-/// Returns the number of 32-bit registers that a thread uses at once: accumulators, an element of A
-/// and one of B, and the loads in flight with STAGES=2.
-Expression least_registers(DType type) {
-  const Expression elements = (p["BM"] + p["BN"]) * p["BK"] / threads_of(p);
-  const Expression loaded = ceil_div(elements * bits_of(type), 32);
-  return p["TM"] * p["TN"] + 2 + select(p["STAGES"] == 2, loaded, 0);
-}
-
-auto shared_bytes(const auto& c) {
-  return 4 * c["STAGES"] * c["BK"] * (c["BM"] + c["BN"] + 2 * c["PAD"]);
-}
-
-/// Whether operands can be copied to shared memory as they are, to where each element is read.
-bool copies(const Shape& shape, const DeviceInfo& device) {
-  return shape.in == DType::f32 && device.language == Language::hip &&
-         has_lane_copies(device.architecture);
-}
-
-std::vector<int> subgroup_sizes(const DeviceInfo& device) {
-  std::vector<int> sizes{0};
-  if (!device.subgroup_size_control || device.min_subgroup_size == device.max_subgroup_size) {
-    return sizes;
-  }
-  for (std::uint32_t s = device.min_subgroup_size; s <= device.max_subgroup_size; s *= 2) {
-    sizes.push_back(static_cast<int>(s));
-  }
-  return sizes;
-}
-
-/// Every thread loads the same number of vectors of an operand's tile.
-Constraint loads_divide(const char* name, const char* extent, const char* width) {
-  return {name,
-          fmt::format("{} x BK elements in vectors of {} must give every thread at least one",
-                      extent, width),
-          p[extent] * p["BK"] % (p[width] * threads_of(p)) == 0};
-}
-
-std::vector<Constraint> thread_constraints(const DeviceInfo& device) {
-  const std::int64_t most = most_threads(device);
-  return {
-      {"workgroup_threads", fmt::format("BM/TM x BN/TN must be 32 to {} threads", most),
-       threads_of(p) >= 32 && threads_of(p) <= most},
-      {"bundles", "bundles of LX x 32/LX threads must divide BN/TN x BM/TM",
-       p["BN"] / p["TN"] % p["LX"] == 0 && p["BM"] / p["TM"] % (32 / p["LX"]) == 0},
-  };
-}
-
-/// CPUs keep accumulators in the cache, but compile slowly.
-Constraint code_size() {
-  return {"code_size",
-          "TM x TN above 128, or TM x TN x UNROLL above 256, compiles slowly for a CPU",
-          p["TM"] * p["TN"] <= 128 && p["TM"] * p["TN"] * p["UNROLL"] <= 256};
-}
-
-std::vector<Constraint> tile_constraints(const DeviceInfo& device) {
-  const std::int64_t shared = device.shared_memory_bytes;
-  return {
-      loads_divide("a_loads", "BM", "VA"),
-      loads_divide("b_loads", "BN", "VB"),
-      {"shared_memory",
-       fmt::format("both tiles, STAGES x BK x (BM + BN + 2 PAD) x 4 bytes, must fit {} KiB",
-                   shared / 1024),
-       shared_bytes(p) <= shared},
-      {"unroll", "UNROLL must not exceed BK", p["UNROLL"] <= p["BK"]},
-  };
-}
-
-/// Vectors divide rows as they are stored, or as they are transposed.
-Constraint vector_constraint(const char* name, const char* parameter, std::int64_t stride,
-                             bool may_transpose) {
-  Constraint stored = alignment_constraint(name, parameter, stride);
-  if (!may_transpose) return stored;
-  stored.condition = p["TRANSPOSE"] == 1 || stride % p[parameter] == 0;
-  return stored;
-}
-
-std::vector<Constraint> problem_constraints(const Shape& shape, const DeviceInfo& device) {
-  std::vector<Constraint> list{
-      {"many_rows",
-       fmt::format("tiles need m >= {}, m is {}; gemv serves fewer", least_tiled_rows, shape.m),
-       shape.grouped() || shape.m >= least_tiled_rows},
-      tile_fits("tile_m", "BM", shape.m, 'm'),
-      tile_fits("tile_n", "BN", shape.products(), 'n'),
-      grid_of_tiles(shape, device),
-  };
-  append(list, tiled_product(shape, false));
-  return list;
-}
-
-/// Returns whether operands may be transposed ahead of the product: then they are copied to shared
-/// memory as threads read them.
-bool transposes(const Shape& shape, const DeviceInfo& device) {
-  return copies(shape, device) && has_operand_along_k(shape) && !shape.gated;
-}
-
-std::vector<Constraint> copy_constraints(const Shape& shape, const DeviceInfo& device,
-                                         bool may_transpose) {
-  if (!copies(shape, device)) return {};
-  const std::int64_t most = most_workspace(device);
-  const char* const one_by_one =
-      "STAGES of more than 2 copy elements that lie along k one by one: their VA or VB must be 1";
-  const Expression moved = p["STAGES"] <= 2 || ((!shape.a_along_k || p["VA"] == 1) &&
-                                                (!shape.b_along_k || p["VB"] == 1));
-  if (!may_transpose) return {{"copies", one_by_one, moved}};
-  return {
-      {"copies", one_by_one, p["TRANSPOSE"] == 1 || moved},
-      {"transpose", "TRANSPOSE is for STAGES of more than 2",
-       p["TRANSPOSE"] == 0 || p["STAGES"] > 2},
-      {"transposed", fmt::format("the transposed operands need more than {} MiB", most >> 20),
-       p["TRANSPOSE"] == 0 || transposed_bytes(shape) <= most},
-  };
-}
-
-std::vector<Constraint> split_constraints(const Shape& shape, const DeviceInfo& device) {
-  return {{"group_slices", "K is not sliced where there are several products", !shape.several()},
-          {"slices", fmt::format("SPLIT x BK must not exceed k, {}", shape.k),
-           p["SPLIT"] * p["BK"] <= shape.k},
-          workspace_constraint(shape, device)};
-}
-
-Alternative space(const Shape& shape, const DeviceInfo& device, bool split) {
-  // BM x BN  tile of C per workgroup: reuse of A and B versus number of workgroups
-  // TM x TN  part of the tile per thread: reuse of shared memory reads
-  // LX       threads along n in a group of 32: coalescing of their shared memory reads
-  // BK       K steps per stage in shared memory: fewer barriers versus more memory
-  // STAGES   2: the next tiles are loaded during the computation; more: they are copied to shared
-  //          memory past the registers, STAGES steps ahead
-  // PAD      elements of padding per row in shared memory, against bank conflicts
-  // VA, VB   elements of A and B per load
-  // UNROLL   K steps that are unrolled
-  // SWIZZLE  rows of tiles that are rasterised together, for L2 reuse
-  Alternative a{split ? "split_k" : "tiled", {}, {}};
-  a.parameters = {
-      {"BM", {16, 32, 64, 128, 256}},
-      {"BN", {16, 32, 64, 128, 256}},
-      {"TM", {4, 8, 16}},
-      {"TN", {4, 8, 16}},
-      {"LX", {4, 8, 16}},
-      {"BK", {8, 16, 32}},
-      {"STAGES", copies(shape, device) ? std::vector<int>{1, 2, 3, 4, 5} : std::vector<int>{1, 2}},
-      {"PAD", {0, 4, 8}},
-      {"VA", vector_widths(shape.in)},
-      {"VB", vector_widths(shape.in)},
-      {"UNROLL", {1, 2, 4, 8, 16}},
-      {"SWIZZLE", {1, 2, 4, 8, 16}},
-  };
-  // SUBGROUP required subgroup size; 0: the driver decides
-  if (device.language == Language::glsl)
-    a.parameters.push_back({"SUBGROUP", subgroup_sizes(device)});
-  // ORDER    of a thread's products: by rows, by rows in turn backwards, by columns, by squares
-  // TRANSPOSE 1: operands that lie along k are transposed by a launch of its own
-  if (copies(shape, device)) a.parameters.push_back({"ORDER", {0, 1, 2, 3}});
-  const bool may_transpose = !split && transposes(shape, device);
-  if (may_transpose) a.parameters.push_back({"TRANSPOSE", {0, 1}});
-  if (split) a.parameters.push_back({"SPLIT", {2, 4, 8, 16, 32}});
-  const bool cpu = vectorising_cpu(device);
-  a.constraints = {storage_constraint(shape.in, shape.out, device)};
-  const auto aligned = [&](const char* name, const char* parameter, std::int64_t unit,
-                           bool along_k) {
-    return vector_constraint(name, parameter, unit, along_k && may_transpose);
-  };
-  a.constraints.push_back(aligned("a_alignment", "VA", shape.a_unit(), shape.a_along_k));
-  a.constraints.push_back(aligned("b_alignment", "VB", shape.b_unit(), shape.b_along_k));
-  append(a.constraints, problem_constraints(shape, device));
-  append(a.constraints, thread_constraints(device));
-  append(a.constraints, tile_constraints(device));
-  append(a.constraints, copy_constraints(shape, device, may_transpose));
-  a.constraints.push_back(cpu ? code_size()
-                              : register_constraint(device, "TM x TN sums and elements in flight",
-                                                    least_registers(shape.in), threads_of(p)));
-  if (split) append(a.constraints, split_constraints(shape, device));
-  if (cpu) {
-    const Expression slice = split ? ceil_div(shape.k, p["SPLIT"]) : Expression(shape.k);
-    a.constraints.push_back(
-        loop_limit(ceil_div(slice, p["BK"]) * (2 + p["BK"] / p["UNROLL"]), shape.k));
-  }
-  return a;
-}
-
 struct Tile {
-  int bm, bn, tm, tn, bk;
+  int bm, bn, tm, tn, bk = 16, lx = 8;
+};
+
+/// How a product is computed with a tile.
+struct Choice {
+  Tile tile;
+  int split = 1;
+  bool transpose = false;  ///< operands along k first
+  int fold = 0;
 };
 
 /// Returns tiles for a problem, best first: large tiles reuse more, small ones give more
@@ -223,17 +51,63 @@ std::vector<Tile> tiles_for(const Shape& shape, const DeviceInfo& device) {
   return order;
 }
 
-Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile) {
-  const int threads = tile.bm / tile.tm * (tile.bn / tile.tn);
-  const int split = default_split(shape, device,
-                                  ceil_div(shape.m, tile.bm) * ceil_div(shape.products(), tile.bn));
-  const bool gpu = !vectorising_cpu(device);
-  const bool copied = copies(shape, device);
+bool may_transpose(const Shape& shape, const DeviceInfo& device) {
+  return transposes(shape, device) && transposed_bytes(shape) <= most_workspace(device);
+}
+
+std::vector<Choice> first_choices(const Shape& shape, const DeviceInfo& device) {
   // Below that, the copies take longer than they save.
   constexpr std::int64_t least_transposed = 2048;
-  const bool transpose = split == 1 && transposes(shape, device) &&
-                         std::min(shape.m, shape.n) >= least_transposed &&
-                         transposed_bytes(shape) <= most_workspace(device);
+  const bool large = std::min(shape.m, shape.n) >= least_transposed;
+  std::vector<Choice> choices;
+  for (const Tile& tile : tiles_for(shape, device)) {
+    const int split = default_split(
+        shape, device, ceil_div(shape.m, tile.bm) * ceil_div(shape.products(), tile.bn));
+    choices.push_back({tile, split, split == 1 && large && may_transpose(shape, device)});
+  }
+  return choices;
+}
+
+/// Returns further choices where operands are copied past the registers: more tiles, each with
+/// numbers of slices that fill the device's last round of workgroups.
+std::vector<Choice> more_choices(const Shape& shape, const DeviceInfo& device) {
+  if (!copies(shape, device)) return {};
+  constexpr Tile tiles[] = {
+      {128, 128, 8, 8},       {128, 256, 8, 16},     {256, 128, 16, 8}, {128, 64, 8, 8},
+      {64, 128, 8, 8},        {64, 64, 8, 8},        {96, 128, 8, 8},   {128, 96, 8, 8, 16, 4},
+      {96, 64, 8, 8},         {64, 96, 8, 8, 16, 4}, {128, 64, 8, 4},   {64, 64, 8, 4},
+      {128, 48, 8, 4, 16, 4}, {64, 48, 8, 4, 16, 4}, {48, 128, 4, 8},   {48, 64, 4, 8},
+      {64, 32, 8, 4},         {32, 128, 4, 8},       {32, 64, 4, 4}};
+  constexpr double least_filled = 0.8;  // of the last round of workgroups
+  constexpr std::int64_t least_k = 64;  // of a slice
+  const std::int64_t units = busy_workgroups(device);
+  std::vector<int> splits = slice_counts();
+  splits.insert(splits.begin(), 1);
+  std::vector<Choice> choices;
+  for (const Tile& tile : tiles) {
+    const std::int64_t count = filled_lines(shape, tile.bm) * ceil_div(shape.products(), tile.bn);
+    for (const int split : splits) {
+      if (split > 1 && (shape.several() || split * least_k > shape.k)) break;
+      const std::int64_t all = count * split, rounds = ceil_div(all, units);
+      const double filled = static_cast<double>(all) / static_cast<double>(rounds * units);
+      if (split > 1 && (filled < least_filled || rounds > 8)) continue;
+      choices.push_back({tile, split});
+      if (may_transpose(shape, device)) choices.push_back({tile, split, true});
+      if (split > 1 && split <= most_in_cluster && has_clusters(device.architecture)) {
+        choices.push_back({tile, split, false, 2});
+      }
+    }
+  }
+  return choices;
+}
+
+Config config_of(const Shape& shape, const DeviceInfo& device, const Choice& choice) {
+  const Tile& tile = choice.tile;
+  const int split = choice.split;
+  const bool transpose = choice.transpose;
+  const int threads = tile.bm / tile.tm * (tile.bn / tile.tn);
+  const bool gpu = !vectorising_cpu(device);
+  const bool copied = copies(shape, device);
   const auto width = [&](bool along_k, std::int64_t unit, int extent) {
     return copied && along_k && !transpose
                ? 1
@@ -250,7 +124,7 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile)
                  {"BN", tile.bn},
                  {"TM", tile.tm},
                  {"TN", tile.tn},
-                 {"LX", 8},
+                 {"LX", tile.lx},
                  {"BK", tile.bk},
                  {"STAGES", copied  ? 4
                             : ahead ? 2
@@ -262,17 +136,23 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile)
                  {"SWIZZLE", gpu ? 8 : 1}}};
   if (device.language == Language::glsl) config.values.emplace_back("SUBGROUP", 0);
   if (copied) config.values.emplace_back("ORDER", 1);
-  if (split == 1 && transposes(shape, device)) {
+  if (transposes(shape, device)) {
     config.values.emplace_back("TRANSPOSE", transpose ? 1 : 0);
   }
-  if (split > 1) config.values.emplace_back("SPLIT", split);
+  if (split > 1) {
+    config.values.emplace_back("SPLIT", split);
+    if (device.language == Language::hip) config.values.emplace_back("FOLD", choice.fold);
+  }
   return config;
 }
 
 std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   std::vector<Config> configs;
-  for (const Tile& tile : tiles_for(shape, device)) {
-    configs.push_back(config_of(shape, device, tile));
+  for (const Choice& choice : first_choices(shape, device)) {
+    configs.push_back(config_of(shape, device, choice));
+  }
+  for (const Choice& choice : more_choices(shape, device)) {
+    configs.push_back(config_of(shape, device, choice));
   }
   return configs;
 }
@@ -284,12 +164,15 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
   defines.emplace_back("TRANSPOSED_A", transpose && shape.a_along_k ? "1" : "0");
   defines.emplace_back("TRANSPOSED_B", transpose && shape.b_along_k ? "1" : "0");
   if (!config.has("SPLIT")) defines.emplace_back("SPLIT", "1");
+  if (!config.has("FOLD")) defines.emplace_back("FOLD", "0");
   if (!config.has("ORDER")) defines.emplace_back("ORDER", "0");
+  const bool hip = device.language == Language::hip;
+  if (hip) defines.emplace_back("SHARED_BYTES", std::to_string(shared_bytes(config)));
   add_packs(defines, shape, device, config);
   KernelSource kernel = kernel_source(shape, device, "tiled", defines, threads_of(config));
   kernel.required_subgroup_size =
       config.has("SUBGROUP") ? static_cast<std::uint32_t>(config["SUBGROUP"]) : 0;
-  if (device.language == Language::hip) {
+  if (hip) {
     kernel.dynamic_shared_bytes = static_cast<std::uint32_t>(shared_bytes(config));
   }
   LaunchPlan plan = plan_of_tiles(shape, device, config, std::move(kernel));
@@ -307,7 +190,21 @@ double write_conflicts(bool along_k, const Config& config, const char* extent, c
   return std::max(1.0, static_cast<double>(config["BK"]) / config[width] / distinct);
 }
 
-KernelWork work(const Shape& shape, const DeviceInfo&, const Config& config) {
+/// Returns the share of the time in which products do not wait for reads of shared memory or for
+/// barriers, by the number of threads that run at once on a compute unit.
+double busy_share(const LaunchWork& work, const DeviceInfo& device) {
+  const double shared = std::max(device.unit_shared_memory_bytes, device.shared_memory_bytes);
+  const double fit = std::min(static_cast<double>(register_file(device)) / work.registers,
+                              shared * work.threads / work.shared_bytes);
+  const double resident = std::max(1.0, std::floor(fit / work.threads));
+  const double of_unit = std::ceil(work.workgroups / static_cast<double>(busy_workgroups(device)));
+  // Fitted to products of an H200 (results/2026-11-27-nvidia-h200-few-rows-f32).
+  constexpr double least = 128, busy = 512, slope = 0.7;
+  const double threads = std::min(resident, of_unit) * work.threads;
+  return std::pow(std::clamp(threads, least, busy) / busy, slope);
+}
+
+KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& config) {
   const bool transpose = config.has("TRANSPOSE") && config["TRANSPOSE"] == 1;
   const bool a_along_k = shape.a_along_k && !transpose, b_along_k = shape.b_along_k && !transpose;
   const double bm = config["BM"], bn = config["BN"], bk = config["BK"];
@@ -315,15 +212,18 @@ KernelWork work(const Shape& shape, const DeviceInfo&, const Config& config) {
   const double threads = threads_of(config);
   LaunchWork work = work_of_tiles(shape, config);
   work.threads = threads;
-  work.shared_bytes = shared_bytes(config);
+  work.shared_bytes = static_cast<double>(shared_bytes(config));
+  const bool copied = config["STAGES"] > 2;  // then the kernel bounds its registers
   const double ahead = bk * (bm + bn) * bits_of(shape.in) / 32 / threads;
   work.overlapped = config["STAGES"] >= 2;
-  work.registers = 1.4 * tm * tn + 3 * (tm + tn) + (config["STAGES"] == 2 ? ahead : 0) + 40;
+  work.registers = copied
+                       ? tm * tn + 64
+                       : 1.4 * tm * tn + 3 * (tm + tn) + (config["STAGES"] == 2 ? ahead : 0) + 40;
   // Besides the multiplications, a step of K loads four elements at a time, and has a share of the
   // loop's own instructions.
   constexpr double of_loop = 6;
   const double others = (tm + tn) / 4 + of_loop / config["UNROLL"];
-  work.vector_flops = 2 * work.steps * bk * (bm * bn + threads * others);
+  work.vector_flops = 2 * work.steps * bk * (bm * bn + threads * others) / busy_share(work, device);
   // A bundle of LX x 32/LX threads reads (LX x TN + 32/LX x TM) different elements per step of K.
   work.shared_traffic = 4 * work.steps * bk *
                         (bm * write_conflicts(a_along_k, config, "BM", "VA") +
@@ -331,9 +231,14 @@ KernelWork work(const Shape& shape, const DeviceInfo&, const Config& config) {
                          threads / 32 * (lx * tn + 32 / lx * tm));
   work.barriers = work.steps * (work.overlapped ? 1 : 2);
   work.ahead_bytes = std::max(1, config["STAGES"] - 1) * bk * (bm + bn) * bytes_of(shape.in, 1);
+  const int fold = config.has("FOLD") ? config["FOLD"] : 0;
+  if (fold != 0) add_folding(work, config, fold == 1);
+  if (fold == 2) work.usable_units = usable_by_clusters(device, config["SPLIT"]);
   KernelWork launches = {work};
   if (transpose) launches.insert(launches.begin(), work_of_transposition(shape));
-  if (config.has("SPLIT")) launches.push_back(work_of_adding_slices(shape, config["SPLIT"]));
+  if (config.has("SPLIT") && fold == 0) {
+    launches.push_back(work_of_adding_slices(shape, config["SPLIT"]));
+  }
   return launches;
 }
 
@@ -341,7 +246,7 @@ KernelWork work(const Shape& shape, const DeviceInfo&, const Config& config) {
 
 Variant tiled() {
   constexpr auto whole = [](const Shape& shape, const DeviceInfo& device) {
-    return space(shape, device, false);
+    return tiled_space(shape, device, false);
   };
   Variant variant = make_variant<Shape>(
       "tiled", "on vector units: a workgroup computes a tile of C from shared memory", whole, plan,
@@ -354,13 +259,13 @@ Variant tiled() {
 // It has no defaults: those of `tiled` use it if there are too few tiles.
 Variant split_k() {
   constexpr auto split = [](const Shape& shape, const DeviceInfo& device) {
-    return space(shape, device, true);
+    return tiled_space(shape, device, true);
   };
   constexpr auto none = [](const Shape&, const DeviceInfo&) { return std::vector<Config>{}; };
   Variant variant =
-      make_variant<Shape>("split_k", "as tiled, for a slice of K; a second launch adds the slices",
+      make_variant<Shape>("split_k", "as tiled, for a slice of K; FOLD says what adds the slices",
                           split, plan, none, divisions_of_tiles);
-  variant.migrations = {added("ORDER", 0)};
+  variant.migrations = {added("ORDER", 0), added("TRANSPOSE", 0), added("FOLD", 0)};
   set_work<Shape>(variant, work);
   return variant;
 }

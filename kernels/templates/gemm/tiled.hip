@@ -1,13 +1,13 @@
 // A workgroup computes a BM x BN tile of C. It walks K in steps of BK: both operands' parts go
 // through shared memory, and each thread keeps TM x TN sums in registers. With SPLIT > 1 the
-// workgroup's z picks a slice of K, and the sums go to the workspace for reduce.hip. With STAGES > 2,
+// workgroup's z picks a slice of K, and FOLD says how slices are added (tiled_sums.hip). With STAGES > 2,
 // f32 operands are copied to shared memory asynchronously, STAGES steps ahead. TRANSPOSED_A or
 // TRANSPOSED_B: that operand is a copy (transpose.hip).
 
 #if !defined(BM) || !defined(BN) || !defined(BK) || !defined(TM) || !defined(TN) || \
     !defined(VA) || !defined(VB) || !defined(PAD) || !defined(STAGES) || !defined(UNROLL) || \
-    !defined(LX) || !defined(SWIZZLE) || !defined(SPLIT) || !defined(ORDER)
-#error "BM BN BK TM TN VA VB PAD STAGES UNROLL LX SWIZZLE SPLIT and ORDER must be defined"
+    !defined(LX) || !defined(SWIZZLE) || !defined(SPLIT) || !defined(FOLD) || !defined(ORDER)
+#error "BM BN BK TM TN VA VB PAD STAGES UNROLL LX SWIZZLE SPLIT FOLD and ORDER must be defined"
 #endif
 #if !defined(A_ALONG_K) || !defined(B_ALONG_K) || !defined(TRANSPOSED_A) || !defined(TRANSPOSED_B)
 #error "{A,B}_ALONG_K and TRANSPOSED_{A,B} must be defined"
@@ -24,8 +24,8 @@
 #if TX % LX != 0 || TY % LY != 0
 #error "bundles of LX x 32/LX threads must divide the workgroup"
 #endif
-#if BM * BK % (VA * THREADS) != 0 || BN * BK % (VB * THREADS) != 0
-#error "every thread must load the same number of vectors"
+#if BM * BK < VA * THREADS || BN * BK < VB * THREADS
+#error "every thread must load at least one vector"
 #endif
 #if GROUPED && SPLIT != 1
 #error "groups have no slices"
@@ -33,12 +33,16 @@
 #if BK % UNROLL != 0 || STAGES < 1 || SPLIT < 1 || SWIZZLE < 1
 #error "UNROLL divides BK; STAGES, SPLIT and SWIZZLE are at least 1"
 #endif
+#if FOLD && SPLIT == 1
+#error "FOLD needs slices"
+#endif
 
 #include "gemm/aligned.hip"
 #include "gemm/groups.hip"
 #include "gemm/operands.hip"
 #include "gemm/tile_loader.hip"
 #include "gemm/tile_order.hip"
+#include "gemm/tiled_sums.hip"
 
 #if STAGES > 2 && !GRETA_LANE_COPY
 #error "STAGES is 1 or 2 where threads cannot copy past their registers"
@@ -79,8 +83,6 @@ struct Loaders {
   }
 #endif
 };
-
-typedef f32x2 Sums[TM][TN / 2];
 
 // What a thread reads of both tiles for one K.
 struct Pieces {
@@ -197,40 +199,42 @@ GRETA_DEVICE void multiply(const float* a, const float* b, Sums& sums) {
 }
 #endif
 
-GRETA_DEVICE void finish(const Arguments& args, u32 row0, u32 col0, const Sums& sums) {
-  GRETA_UNROLL
-  for (u32 i = 0; i < TM; ++i) {
-    const u32 row = row0 + i / 4 * TY * 4 + i % 4;
-    GRETA_UNROLL
-    for (u32 j = 0; j < TN; j += 4) {
-      const u32 col = col0 + j * TX;
-      const f32x2 low = sums[i][j / 2], high = sums[i][j / 2 + 1];
-      const float piece[4] = {low[0], low[1], high[0], high[1]};
-#if SPLIT > 1
-      if (row < args.m) put_partial4(args, block_z(), row, col, piece);
+#if FOLD == 2
+#define CLUSTER_OF_SLICES __cluster_dims__(1, 1, SPLIT)
 #else
-      if (row < args.m) put4(args, row, col, piece);
+#define CLUSTER_OF_SLICES
 #endif
-    }
-  }
-}
-
-// Registers suffice for as many workgroups as their sums and 64 others would.
-#if STAGES > 2 && defined(GRETA_NVIDIA)
-#define REGISTERS (THREADS * (TM * TN + 64))
-#define TILED_KERNEL                    \
-  extern "C" __global__ void __launch_bounds__( \
-      THREADS, REGISTERS < 65536 ? 65536 / REGISTERS : 1)
+#if (STAGES > 2 || FOLD == 2) && defined(GRETA_NVIDIA)
+// Registers suffice for as many workgroups as their sums and 64 others would. A quarter of a
+// multiprocessor has 512 for each lane.
+#define FITTING (512 / (TM * TN + 64) * 4 / (THREADS / 32))
+#define TILED_KERNEL                                      \
+  extern "C" __global__ void CLUSTER_OF_SLICES __launch_bounds__( \
+      THREADS, STAGES > 2 && FITTING > 0 ? FITTING : 1)
 #else
 #define TILED_KERNEL GRETA_KERNEL(THREADS)
 #endif
 
+// Of dynamic shared memory: an inbox, then the tiles, and when they are done, what others send.
+GRETA_DEVICE constexpr u32 used_bytes() {
+  constexpr u32 tiles = STAGES * BK * (a_pitch + b_pitch) * 4;
+  return inbox_bytes + (tiles > received_later ? tiles : received_later);
+}
+
 TILED_KERNEL GEMM_ENTRY(tiled)(GEMM_PARAMETERS) {
+  static_assert(used_bytes() == SHARED_BYTES, "as shared_bytes() of tiled.cpp has it");
   // K is the slow dimension of both, so that a thread's pieces are single 16-byte reads.
-  GRETA_DYNAMIC_SHARED(float, a_tile);
+  GRETA_DYNAMIC_SHARED(float, shared);
+  u8* const shared_bytes = reinterpret_cast<u8*>(shared);
+  float* const a_tile = shared + inbox_bytes / 4;
   float* const b_tile = a_tile + STAGES * BK * a_pitch;
   const Arguments all = GEMM_ARGUMENTS;
   if (block_index<THREADS>() >= tiles_m * tiles_n) return;
+#if FOLD == 2
+  const Inbox inbox{reinterpret_cast<u64*>(shared)};
+  inbox.open(received_by(block_z()));
+  if (inbox_apart) inbox.let_others_send();
+#endif
   Position tile = pick_tile(all);
   const Group group = find_group<BM>(all, tile.row / BM);
   if (GROUPED && group.row >= group.rows) return;
@@ -279,5 +283,8 @@ TILED_KERNEL GEMM_ENTRY(tiled)(GEMM_PARAMETERS) {
   }
 #endif
 
-  finish(args, tile.row + ty * 4, tile.col + tx * 4, sums);
+#if FOLD && STAGES > 2  // copies past the end of K write zeros to the tiles
+  wait_for_copies<0, Loaders::copies>();
+#endif
+  put_tile(args, shared_bytes, tile, tile.row + ty * 4, tile.col + tx * 4, sums);
 }

@@ -233,14 +233,18 @@ struct Tile {
 };
 
 /// Returns tiles with the operands of as many K steps as shared memory has room for. Of tiles that
-/// cost the same, the first one is the default. Tiles of 80 to 208 rows, which are columns of the
-/// warpgroups' products, are for products of one or two rows of tiles: for more they are measured
-/// to be slower than the models say (results/2026-11-27-nvidia-h200-fresh), and with groups they
-/// multiply rows past a group's end, too.
+/// cost the same, the first one is the default. Tiles of 192 rows are of three warpgroups
+/// (results/2026-11-27-nvidia-h200-few-rows-f32). Other tiles of 80 to 208 rows, which are columns
+/// of the warpgroups' products, are for products of one or two rows of tiles: for more they are
+/// measured to be slower than the models say (results/2026-11-27-nvidia-h200-fresh), and with
+/// groups they multiply rows past a group's end, too.
 std::vector<Tile> default_tiles(const Shape& shape) {
   std::vector<Tile> tiles;
   for (int bn = 256; bn >= 64; bn -= 16) tiles.push_back({128, bn, 64, 2});
   tiles.push_back({256, 128, 64, 2});
+  if (!shape.grouped()) {
+    for (int bn = 192; bn >= 64; bn -= 16) tiles.push_back({192, bn, 64, 3});
+  }
   for (const int bm : {208, 160, 144, 112, 96, 80}) {
     if (shape.grouped() || shape.m > 2 * bm) continue;
     for (const int bn : {256, 128}) tiles.push_back({bm, bn, 64, 2});
