@@ -1,6 +1,6 @@
 # greta_layer(NAME [HOT] PUBLIC… PRIVATE…): one layer of the architecture as a static library greta_NAME, alias
 # greta::NAME, made of every .cpp file below the calling folder. HOT: optimised in dev, too, as the time of tests
-# is spent there. UNOPTIMISED PATTERNS…: but for the sources that match.
+# is spent there.
 
 include(GNUInstallDirs)
 
@@ -41,7 +41,9 @@ target_link_libraries(greta_product_options INTERFACE greta_options)
 target_compile_options(greta_product_options INTERFACE -Wmissing-declarations)
 
 if(CMAKE_UNITY_BUILD)
-  set(CMAKE_UNITY_BUILD_BATCH_SIZE 12)
+  if(NOT CMAKE_UNITY_BUILD_BATCH_SIZE)
+    set(CMAKE_UNITY_BUILD_BATCH_SIZE 12)
+  endif()
   # The compiler may take 4 GB before it looks for memory to use again, which takes a tenth of its time.
   if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
     target_compile_options(greta_options INTERFACE
@@ -82,7 +84,7 @@ target_link_libraries(greta_headers PRIVATE greta_product_options nlohmann_json:
 greta_precompile(greta_headers <nlohmann/json.hpp>)
 
 function(greta_layer name)
-  cmake_parse_arguments(arg "HOT" "" "PUBLIC;PRIVATE;EXCLUDE;UNOPTIMISED" ${ARGN})
+  cmake_parse_arguments(arg "HOT" "" "PUBLIC;PRIVATE;EXCLUDE" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} *.cpp)
   foreach(pattern ${arg_EXCLUDE})
     list(FILTER sources EXCLUDE REGEX ${pattern})
@@ -96,6 +98,8 @@ function(greta_layer name)
     PRIVATE $<BUILD_INTERFACE:greta_product_options> ${arg_PRIVATE})
   target_compile_features(greta_${name} PUBLIC cxx_std_20)
   if(arg_HOT)
+    # Not headers but optimisation takes the time: larger units would not save much.
+    set_target_properties(greta_${name} PROPERTIES UNITY_BUILD_BATCH_SIZE 12)
     target_compile_options(greta_${name} PRIVATE $<$<CONFIG:RelWithDebInfo>:-O2>)
   endif()
 endfunction()

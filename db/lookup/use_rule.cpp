@@ -55,9 +55,9 @@ bool holds(std::int64_t a, Relation relation, std::int64_t b) {
 }
 
 /// Reads words, relations and values from left to right.
-class Reader {
+class RuleReader {
  public:
-  explicit Reader(std::string_view text) : rest_(text) {}
+  explicit RuleReader(std::string_view text) : rest_(text) {}
 
   bool at_end() {
     skip_space();
@@ -225,7 +225,7 @@ Result<void> check_for(const Operation& operation, const DeviceInfo& device,
   return check_values(operation, *chosen, device, values);
 }
 
-Result<std::vector<UseCondition>> read_conditions(Reader& reader) {
+Result<std::vector<UseCondition>> read_conditions(RuleReader& reader) {
   std::vector<UseCondition> conditions;
   while (!reader.take(":")) {
     if (reader.at_end()) return invalid_argument("must be OPERATION CONDITIONS: VARIANT VALUES");
@@ -243,7 +243,7 @@ Result<std::vector<UseCondition>> read_conditions(Reader& reader) {
   return conditions;
 }
 
-Result<UseValues> read_values(Reader& reader) {
+Result<UseValues> read_values(RuleReader& reader) {
   UseValues values;
   while (!reader.at_end()) {
     const std::string name = reader.word("=");
@@ -265,7 +265,7 @@ Result<UseRule> UseRule::parse(const Catalog& catalog, const DeviceInfo& device,
     return invalid_argument(fmt::format("rule \"{}\": {}", one_line(text), why.message));
   };
   UseRule rule;
-  Reader reader(text);
+  RuleReader reader(text);
   rule.operation_ = reader.word(":");
   auto conditions = read_conditions(reader);
   if (!conditions) return refused(conditions.failure());

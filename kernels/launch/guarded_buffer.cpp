@@ -22,6 +22,7 @@ constexpr std::size_t whole_words(std::size_t bytes) {
 /// guard and writes the result to it, or to a guard with equal bits, would otherwise remain
 /// undetected. Finite patterns are near -1 in f32 and bf16, and near -1.9 in f16.
 std::uint32_t guard_pattern_of(std::uint64_t address, GuardValues values) {
+  if (values == GuardValues::one) return 1;
   const auto mixed = static_cast<std::uint32_t>(address / 256 * 0x9E3779B97F4A7C15 >> 54);
   const std::uint32_t base = values == GuardValues::nan ? 0xFF81FF81 : 0xBF81BF81;
   return base | (mixed >> 5) << 17 | (mixed & 31) << 1;

@@ -16,6 +16,7 @@ namespace greta::kernels {
 enum class GuardValues {
   nan,     ///< NaN in every floating-point type, negative in i32
   finite,  ///< a moderate number in every type, for operands where NaN may be the expected result
+  one,     ///< 1 in i32, which as a number of rows or an id has an effect that is seen
 };
 
 /// What outputs and workspaces contain before a checked launch: NaN in f32 and, per half, in f16

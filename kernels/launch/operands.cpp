@@ -10,6 +10,7 @@ namespace {
 /// Guards of tables are finite: an invalid row must give NaN, so a kernel that reads the guard
 /// instead must not find NaN.
 GuardValues guard_values(const TensorSpec& spec) {
+  if (spec.dtype == DType::i32 && spec.role == Role::input) return GuardValues::one;
   return spec.table ? GuardValues::finite : GuardValues::nan;
 }
 

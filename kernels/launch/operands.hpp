@@ -14,7 +14,8 @@
 namespace greta::kernels {
 
 /// An operation's operands on a device, each with guard zones that no kernel may write. The zones
-/// contain finite numbers for tables (TensorSpec::table) and NaN for other tensors (GuardValues).
+/// contain finite numbers for tables (TensorSpec::table), 1 for inputs of i32 and NaN for other
+/// tensors (GuardValues).
 class Operands {
  public:
   static Result<Operands> create(Device& device, const std::vector<TensorSpec>& specs);

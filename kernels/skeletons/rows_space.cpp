@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 
 #include "kernels/planning/device_limits.hpp"
 #include "kernels/planning/stride_attributes.hpp"
@@ -337,66 +336,47 @@ Alternative naive_space(const Shape& s, const DeviceInfo& device) {
 
 namespace {
 
-/// Returns a configuration of a workgroup of `all` threads for `together` rows, each of which loads
-/// a part of a row at least `loads` times if it can.
-Config held_config(const Shape& s, const DeviceInfo& device, std::int64_t all,
-                   std::int64_t together, int loads) {
-  int vec = widest_of(s.strides, s.in, s.cols);
-  while (vec > 1 && all / together * vec * loads >= 2 * next_power(s.cols)) vec /= 2;
-  Config config{"held",
-                {{"THREADS", static_cast<int>(all)},
-                 {"ROWS", static_cast<int>(together)},
-                 {"VEC", vec},
-                 {"STAY", 0}}};
-  add_subgroup(config, device);
-  return config;
-}
-
-std::int64_t least_threads(const DeviceInfo& device) {
-  return vectorising_cpu(device) ? 64 : std::max<std::int64_t>(32, device.subgroup_size);
-}
-
-/// For a problem that caches hold: so many threads for a row that all rows together keep each unit
-/// busy, but at least 6 elements, and at most 128 bytes and 8 loads for a thread, and workgroups
-/// for all units. By searches of 30 problems (results/2026-11-27-nvidia-h200-row-defaults).
-Config held_in_caches(const Shape& s, const DeviceInfo& device) {
-  constexpr std::int64_t busy_threads = 512, least_elements = 6, most_bytes = 128, most_loads = 8;
-  const std::int64_t rows = s.rows, cols = s.cols, busy = busy_workgroups(device);
-  const double wanted = std::min(static_cast<double>(busy * busy_threads) / double(rows),
-                                 static_cast<double>(cols) / double(least_elements));
-  std::int64_t lanes = std::int64_t{1} << std::lround(std::log2(std::max(1.0, wanted)));
-  const std::int64_t widest = widest_of(s.strides, s.in, cols);
-  lanes = std::max({lanes, next_power(ceil_div(cols * bits_of(s.in), most_bytes * 8)),
-                    next_power(ceil_div(cols, most_loads * widest))});
-  lanes = std::min<std::int64_t>(lanes, 1024);
-  const std::int64_t least = least_threads(device);
-  std::int64_t threads = std::max<std::int64_t>(lanes, 128);
-  while (threads > std::max(lanes, least) && rows * lanes < busy * threads) threads /= 2;
-  const std::int64_t together = std::min(threads / lanes, next_power(rows));
-  return held_config(s, device, std::max(lanes * together, least), together, 2);
+/// Returns the number of threads of a row of `vectors` if there are more rows than units: each
+/// loads a few vectors. Up to 5 vectors a thread, a row stays in one wave, which needs no barrier,
+/// and up to 6 in a quarter of the largest workgroup, of which several share a unit. 32 threads and
+/// less share a row only if all rows keep the device busy.
+std::int64_t lanes_of_many(std::int64_t rows, std::int64_t vectors, int loads, std::int64_t busy) {
+  constexpr std::int64_t wave = 32, quarter = 256, busy_threads = 512;
+  std::int64_t lanes = std::min<std::int64_t>(next_power(ceil_div(vectors, loads)), 1024);
+  if (vectors <= 5 * wave) lanes = std::min(lanes, wave);
+  if (vectors <= 6 * quarter) lanes = std::min(lanes, quarter);
+  const std::int64_t least = next_power(ceil_div(2 * busy * busy_threads, 3 * rows));  // rounded
+  return std::max(lanes, std::min({wave, next_power(vectors), least}));
 }
 
 }  // namespace
 
-/// What fits a problem that caches hold comes first. Else four loads of 16 bytes per thread if
-/// there are enough rows to occupy the device, else more threads. Workgroups have at least 128
-/// threads, or one wave if rows are few and short, with loads of less than 16 bytes.
+/// A load of 16 bytes per thread if there are fewer rows than units, else three or four
+/// (results/2026-11-27-nvidia-h200-row-defaults). Workgroups have at least 128 threads, or one wave
+/// if rows are few and short, with loads of less than 16 bytes.
 std::vector<Config> held_defaults(const Shape& s, const DeviceInfo& device) {
-  constexpr std::int64_t most_in_caches = 1 << 24;  // elements
-  const std::int64_t rows = s.rows, cols = s.cols;
-  const std::int64_t vectors = cols / widest_of(s.strides, s.in, cols);
-  const bool cpu = vectorising_cpu(device), many = rows >= 4 * busy_workgroups(device);
+  const std::int64_t rows = s.rows, cols = s.cols, busy = busy_workgroups(device);
+  const int widest = widest_of(s.strides, s.in, s.cols);
+  const std::int64_t vectors = cols / widest;
+  const bool cpu = vectorising_cpu(device), few = cpu || rows <= busy;
+  const std::int64_t least = cpu ? 64 : std::max<std::int64_t>(32, device.subgroup_size);
   std::vector<Config> configs;
-  const auto add = [&](Config config) {
-    if (cpu || roomy(s, device, config)) configs.push_back(std::move(config));
-  };
-  if (!cpu && rows < most_in_caches / cols) add(held_in_caches(s, device));
-  for (const int items : {cpu || !many ? 1 : 4, 4, 8, 64}) {
+  for (const int loads : {few ? 1 : rows < 4 * busy ? 3 : 4, 4, 8, 64}) {
     const std::int64_t lanes =
-        std::min<std::int64_t>(next_power(ceil_div(vectors, items)), cpu ? 8 : 1024);
+        few ? std::min<std::int64_t>(next_power(ceil_div(vectors, loads)), cpu ? 8 : 1024)
+            : lanes_of_many(rows, vectors, loads, busy);
     const std::int64_t threads = std::max<std::int64_t>(lanes, cpu ? 32 : 128);
     const std::int64_t together = std::min(threads / lanes, next_power(rows));
-    add(held_config(s, device, std::max(lanes * together, least_threads(device)), together, 1));
+    const std::int64_t all = std::max(lanes * together, least);
+    int vec = widest;
+    while (vec > 1 && all / together * vec >= 2 * next_power(cols)) vec /= 2;
+    Config config{"held",
+                  {{"THREADS", static_cast<int>(all)},
+                   {"ROWS", static_cast<int>(together)},
+                   {"VEC", vec},
+                   {"STAY", 0}}};
+    add_subgroup(config, device);
+    if (cpu || roomy(s, device, config)) configs.push_back(std::move(config));
   }
   return configs;
 }

@@ -238,7 +238,7 @@ void read_sources(FailedCase& read, const fs::path& folder) {
   }
 }
 
-FailedCase read(const Catalog& catalog, const fs::path& folder) {
+FailedCase read_parts(const Catalog& catalog, const fs::path& folder) {
   const ordered_json json = read_failure(folder);
   FailedCase read;
   read.kernel = read_case(folder).value();
@@ -341,7 +341,7 @@ Result<fs::path> description_of(const fs::path& folder) {
 
 Result<FailedCase> read_failed_case(const Catalog& catalog, const fs::path& folder) {
   try {
-    return read(catalog, folder);
+    return read_parts(catalog, folder);
   } catch (const Error& error) {
     return Failure{error.status(), error.what(), {}};
   } catch (const ordered_json::exception&) {

@@ -17,7 +17,7 @@ using kernels::TensorSpec;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t longest_axis = 128;
-constexpr std::size_t most_bytes = std::size_t{256} << 20;  // of all responses
+constexpr std::size_t most_response_bytes = std::size_t{256} << 20;  // of all responses
 
 /// Returns the impulses of all operands that have few rows or columns, axis by axis.
 std::vector<Impulse> impulses_of(const std::vector<TensorSpec>& read) {
@@ -97,7 +97,8 @@ std::vector<Response> measured_responses(const Catalog& catalog, const FailedCas
   });
   std::size_t count = 0, bytes = 0;
   for (const TensorSpec& spec : written) bytes += spec.bytes();
-  const std::size_t most = std::min(impulses.size(), most_bytes / std::max<std::size_t>(bytes, 1));
+  const std::size_t most =
+      std::min(impulses.size(), most_response_bytes / std::max<std::size_t>(bytes, 1));
   while (started && count < most && Clock::now() < end) {
     pollfd wait{process.descriptor(), POLLIN, 0};
     if (poll(&wait, 1, look_ms) <= 0) continue;

@@ -10,7 +10,7 @@ namespace {
 
 // Limits on the workloads that are kept, which otherwise grow with the number of candidates.
 constexpr std::size_t most_made = 128;
-constexpr std::uint64_t most_bytes = std::uint64_t{1} << 28;
+constexpr std::uint64_t most_check_bytes = std::uint64_t{1} << 28;
 
 std::uint64_t bytes_of_operands(const Workload& workload) {
   std::uint64_t bytes = 0;
@@ -105,7 +105,8 @@ Result<Workload*> SmallChecks::workload(Device& device, const Problem& problem,
   made_.push_back({std::move(made), seed});
   std::uint64_t bytes = 0;
   for (const Made& one : made_) bytes += bytes_of_operands(*one.load);
-  for (; made_.size() > 1 && (made_.size() > most_made || bytes > most_bytes); forget_oldest()) {
+  for (; made_.size() > 1 && (made_.size() > most_made || bytes > most_check_bytes);
+       forget_oldest()) {
     bytes -= bytes_of_operands(*made_.front().load);
   }
   return made_.back().load.get();

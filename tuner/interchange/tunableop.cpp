@@ -36,15 +36,15 @@ Failure untranslatable(const std::string& reason) {
 }
 
 /// Parsed from "GemmTunableOp_Half_TN": the type, and whether each row-major operand is transposed.
-struct Operation {
+struct TunableOperation {
   DType dtype = DType::f32;
   bool bias = false;
   bool a_transposed = false, b_transposed = false;
 };
 
-Result<Operation> read_operation(const std::string& text) {
+Result<TunableOperation> read_operation(const std::string& text) {
   const auto parts = split(text, '_');
-  Operation operation;
+  TunableOperation operation;
   if (parts[0] == "GemmStridedBatchedTunableOp") {
     return untranslatable("batches do not say the distances of their matrices");
   }
@@ -70,13 +70,13 @@ Result<Operation> read_operation(const std::string& text) {
 
 /// Leading dimensions of B, A and C, which is the order of the file, and their names in GRETA.
 constexpr std::array<const char*, 3> line_names{"ldb", "lda", "ldc"};
-std::array<std::int64_t, 3> packed_lines(const Operation& operation, std::int64_t m, std::int64_t n,
-                                         std::int64_t k) {
+std::array<std::int64_t, 3> packed_lines(const TunableOperation& operation, std::int64_t m,
+                                         std::int64_t n, std::int64_t k) {
   return {operation.b_transposed ? k : n, operation.a_transposed ? m : k, n};
 }
 
 /// Parses "tn_M_N_K" or "tn_M_N_K_ld_A_B_C" as row-major dimensions.
-Result<Problem> read_problem(const Operation& operation, const std::string& text,
+Result<Problem> read_problem(const TunableOperation& operation, const std::string& text,
                              bool& says_lines) {
   const auto parts = split(text, '_');
   std::vector<std::int64_t> numbers;
@@ -174,7 +174,7 @@ Result<std::pair<std::string, std::string>> tunableop_fields(const Problem& prob
   if (problem.out_dtype != problem.dtype) {
     return untranslatable("its output has another type than its inputs");
   }
-  Operation operation;
+  TunableOperation operation;
   std::array<std::int64_t, 3> said{};
   for (const auto& [name, value] : problem.attributes) {
     const auto line = std::find(line_names.begin(), line_names.end(), name);

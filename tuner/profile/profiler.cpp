@@ -17,7 +17,7 @@
 namespace greta::tuner {
 namespace {
 
-constexpr double confidence = 0.95;
+constexpr double profiler_confidence = 0.95;
 constexpr int first_rounds = 10;
 constexpr int most_rounds = 200;
 constexpr int energy_blocks = 3;
@@ -101,13 +101,13 @@ class Profiler {
     std::optional<std::size_t> fallback;
     for (std::size_t i = 0; i < ways.size(); ++i) {
       ProfiledWay& way = profile_.ways[ways[i]];
-      way.us = median_interval(taken.us[i], confidence);
+      way.us = median_interval(taken.us[i], profiler_confidence);
       if (way.name == "default") fallback = i;
     }
     if (!fallback) return;
     for (std::size_t i = 0; i < ways.size(); ++i) {
       if (i == *fallback) continue;
-      const Interval ratio = ratio_interval(taken.us[*fallback], taken.us[i], confidence);
+      const Interval ratio = ratio_interval(taken.us[*fallback], taken.us[i], profiler_confidence);
       if (std::isfinite(ratio.high)) profile_.ways[ways[i]].speedup = ratio;
     }
   }

@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::chrono::minutes patience{10};
+constexpr std::chrono::minutes build_patience{10};
 constexpr std::uint64_t most_file_bytes = std::uint64_t{4} << 30;
 
 Failure no_build(const std::string& message) {
@@ -27,10 +27,10 @@ Failure no_build(const std::string& message) {
 
 /// Runs a program of this machine.
 Result<std::string> run_here(const std::vector<std::string>& words, const std::string& input = {}) {
-  auto outcome = device::run_process(words, input, patience);
+  auto outcome = device::run_process(words, input, build_patience);
   if (!outcome) return no_build(outcome.failure().message);
   if (!outcome->ok()) {
-    return no_build(fmt::format("{} {}: {}", words.front(), outcome->how_it_ended(patience),
+    return no_build(fmt::format("{} {}: {}", words.front(), outcome->how_it_ended(build_patience),
                                 outcome->last_error_line()));
   }
   return std::move(outcome->output);
@@ -39,7 +39,7 @@ Result<std::string> run_here(const std::vector<std::string>& words, const std::s
 /// Copies a program or a library, without symbols where strip is installed.
 void copy_stripped(const fs::path& from, const fs::path& to) {
   const auto stripped =
-      device::run_process({"strip", "-o", to.string(), from.string()}, "", patience);
+      device::run_process({"strip", "-o", to.string(), from.string()}, "", build_patience);
   if (!stripped || !stripped->ok()) {
     fs::copy_file(from, to, fs::copy_options::overwrite_existing);
   }

@@ -18,7 +18,7 @@ namespace {
 constexpr double share_of_budget = 0.1;
 constexpr double least_vendor_s = 1, most_vendor_s = 10;
 constexpr int rounds_wanted = 24, fewest_vendor_rounds = 4;
-constexpr double confidence = 0.95;
+constexpr double vendor_confidence = 0.95;
 
 /// Compares the vendor's library with a session's winner.
 class VendorRounds {
@@ -112,8 +112,8 @@ void VendorRounds::run() {
   vendor.library = device.matrix_library;
   vendor.config = *config;
   vendor.us = median(rounds.us[2]);
-  vendor.ratio = ratio_interval(rounds.us[2], rounds.us[1], confidence);
-  vendor.confidence = confidence;
+  vendor.ratio = ratio_interval(rounds.us[2], rounds.us[1], vendor_confidence);
+  vendor.confidence = vendor_confidence;
   vendor.rounds = static_cast<int>(rounds.us[2].size());
   store_peer();
   if (work_.options.allow_vendor && vendor.ratio.high < 1) store_winner(*config, rounds);
@@ -141,7 +141,7 @@ void VendorRounds::store_winner(const Config& config, const Rounds& rounds) {
         fmt::format("{} failed the last check, on new inputs: {}", config.text(), check.message));
     return;
   }
-  const Interval speedup = ratio_interval(rounds.us[0], rounds.us[2], confidence);
+  const Interval speedup = ratio_interval(rounds.us[0], rounds.us[2], vendor_confidence);
   Winner winner;
   winner.config = config;
   winner.card = work_.pool.device().card.uuid;
@@ -159,7 +159,7 @@ void VendorRounds::store_winner(const Config& config, const Rounds& rounds) {
   winner.speedup = speedup.estimate;
   winner.speedup_low = speedup.low;
   winner.speedup_high = speedup.high;
-  winner.confidence = confidence;
+  winner.confidence = vendor_confidence;
   winner.rounds = static_cast<int>(rounds.us[2].size());
   winner.verdict = check.verdict;
   // A session of its own, because its kernels have another compiler: the library.

@@ -15,7 +15,7 @@ namespace greta::tuner {
 namespace {
 
 constexpr int turns = 7;
-constexpr int launches_of_a_turn = 3;
+constexpr int launches_of_a_card = 3;
 constexpr double longest_turn_s = 1;
 
 /// The control kernel's times on one card.
@@ -61,7 +61,7 @@ class Control {
     const Operation& operation = one.card->catalog().at(problem_.op);
     const Config config = operation.default_config(problem_, one.card->device());
     try {
-      const Rounds rounds = one.card->time_rounds(problem_, {config}, launches_of_a_turn,
+      const Rounds rounds = one.card->time_rounds(problem_, {config}, launches_of_a_card,
                                                   longest_turn_s, seed_, limits_);
       if (rounds.failure) {
         one.failure = rounds.failure->message;

@@ -110,6 +110,8 @@ std::vector<Tile> default_tiles(const Shape& shape, const DeviceInfo& device) {
     if (workgroups(3) >= 6 * busy && shares(3)) tiles.push_back({80, 3, 2, 1});
     if (2 * workgroups(2) >= busy && shares(2)) {
       tiles.insert(tiles.end(), {{128, 2, 2, 1, 1}, {80, 2, 2, 1, 1}});
+    } else if (workgroups(1) > 2 * busy && workgroups(1) <= 3 * busy) {
+      tiles.push_back({48, 1, 2});  // three fit a processor
     }
   } else if (shape.dim > 64 && workgroups(2) >= busy) {
     tiles.push_back({64, 2, 2});

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <random>
 
 #include "kernels/model/random.hpp"
+#include "kernels/reference/gemm.hpp"
 #include "kernels/templates/gemm/shape.hpp"
 
 namespace greta::kernels::gemm {
@@ -92,6 +94,26 @@ void fill(const Lines& lines, double least, double most, bool signs, std::mt1993
   }
 }
 
+/// Makes an element or a whole line NaN in half of the matrices that have several lines; of lines
+/// the first one as often as any other, which kernels load in place of what lies past an end. All
+/// elements of that line's row or column of C are NaN then, in whatever order kernels multiply and
+/// add, and no others.
+void mix_in_nan(const Lines& lines, std::mt19937_64& random) {
+  if (lines.count() == 1 || uniform_below(random, 2) == 0) return;
+  const auto draw = [&](std::int64_t bound) {
+    return static_cast<std::int64_t>(uniform_below(random, static_cast<std::uint64_t>(bound)));
+  };
+  const std::int64_t line = draw(2) == 0 ? 0 : draw(lines.count());
+  const std::int64_t first = draw(lines.length());
+  const std::int64_t end = draw(2) == 0 ? lines.length() : 0;
+  const auto store = [&](std::int64_t k) {
+    store_element(lines.tensor.spec.dtype, lines.tensor.data.data(), lines.index(line, k),
+                  std::numeric_limits<double>::quiet_NaN());
+  };
+  store(first);
+  for (std::int64_t k = 0; k < end; ++k) store(k);
+}
+
 /// Calls change() for each matrix of a batch, or for the only one.
 template <typename F>
 void for_each_matrix(HostTensor& tensor, std::int64_t rows, std::int64_t cols, const F& change) {
@@ -123,11 +145,14 @@ void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64
   std::mt19937_64 random(seed);
   const double least = least_of(s);
   const Limits most = limits_of(s, least, random);
+  const bool checked = gemm_fully_checked(problem);
   for_each_matrix(inputs[0], s.a_lines(), s.a_length(), [&](HostTensor& a) {
     fill({a, s.a_along_k}, least, most.a, true, random);
+    if (checked) mix_in_nan({a, s.a_along_k}, random);
   });
   for_each_matrix(inputs[1], s.b_lines(), s.b_length(), [&](HostTensor& b) {
     fill({b, s.b_along_k}, least, most.b, false, random);
+    if (checked) mix_in_nan({b, s.b_along_k}, random);
   });
   if (s.norm) fill({inputs[2], true}, least, most.weight, false, random);
   for (std::size_t i = s.norm ? 3 : 2; i < inputs.size(); ++i) {

@@ -156,10 +156,14 @@ std::vector<Constraint> rows_constraints(const Shape& shape, const DeviceInfo& d
 }
 
 std::vector<Division> rows_divisions(const Shape& shape, const Config& c, std::int64_t rows) {
-  // Slices have the same number of tiles, if all of them are whole.
+  // Slices have the same number of tiles, if all of them are whole. A buffer is filled again where
+  // a slice has more tiles than buffers.
+  const std::int64_t keys = std::int64_t{c["BK"]} * c["SPLIT"];
+  const std::int64_t buffers = c.has("BUFFERS") ? c["BUFFERS"] : 1;
   return {{"queries x heads", shape.rows(), rows, c.has("BQ") ? "BQ" : ""},
           {"kv", shape.capacity, c["BK"], "BK"},
-          {"slices of kv", shape.capacity, std::int64_t{c["BK"]} * c["SPLIT"]}};
+          {"slices of kv", shape.capacity, keys},
+          {"tiles of a slice", ceil_div(shape.capacity, keys), buffers + 1}};
 }
 
 LaunchWork rows_work(const Shape& shape, const Config& config, std::int64_t rows) {

@@ -29,8 +29,8 @@ void store_nan(HostTensor& tensor, std::size_t index) {
   element[bytes - 1] = std::byte{0x7F};
 }
 
-/// Puts NaN, infinities and negative zeros into a few rows.
-void mix_in_special_values(HostTensor& tensor, std::mt19937_64& random) {
+/// Puts NaN into a few rows, and if allowed infinities and negative zeros.
+void mix_in_special_values(HostTensor& tensor, bool all, std::mt19937_64& random) {
   const auto cols = static_cast<std::uint64_t>(tensor.spec.cols);
   const double values[] = {infinity, -infinity, -0.0};
   for (std::int64_t row = 0; row < tensor.spec.rows; ++row) {
@@ -38,7 +38,8 @@ void mix_in_special_values(HostTensor& tensor, std::mt19937_64& random) {
     const auto first = static_cast<std::size_t>(row) * tensor.spec.cols;
     for (std::uint64_t count = 1 + uniform_below(random, 3); count > 0; --count) {
       const std::size_t index = first + uniform_below(random, cols);
-      const std::uint64_t kind = uniform_below(random, 1 + std::size(values));
+      const std::uint64_t kind =
+          all ? uniform_below(random, 1 + std::size(values)) : std::size(values);
       if (kind == std::size(values)) {
         store_nan(tensor, index);
       } else {
@@ -75,9 +76,10 @@ void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64
       }
       continue;
     }
-    if (shape.norm()) continue;
-    mix_in_adversarial_rows(tensor, magnitudes_of(tensor.spec.dtype), mix64(seed + i));
-    if (shape.fused == Fused::none) mix_in_special_values(tensor, random);
+    if (!shape.norm())
+      mix_in_adversarial_rows(tensor, magnitudes_of(tensor.spec.dtype), mix64(seed + i));
+    // What is computed from infinities may be NaN or not; of NaN it is NaN.
+    if (tensor.spec.rows > 1) mix_in_special_values(tensor, shape.fused == Fused::none, random);
   }
 }
 

@@ -51,7 +51,8 @@ void store_f16(std::byte* at, double value) {
 }
 
 /// Gives a block of a GGUF format, whose bytes are random, sensible scales. Those of q4_k are such
-/// that weights have both signs: minima are those of the scales times 7.5 / 8.
+/// that weights have both signs: minima are those of the scales times 7.5 / 8. In half of the
+/// adversarial blocks, parts have any scales and minima.
 void set_scales(WeightFormat format, std::byte* block, const Scales& scales,
                 std::mt19937_64& random) {
   if (format == WeightFormat::q4_0) store_f16(block, scales.draw(8, random));
@@ -63,10 +64,15 @@ void set_scales(WeightFormat format, std::byte* block, const Scales& scales,
   store_f16(block + 2, 7.5 * scale);
   // Adversarial weights are also of one integer whose product with the scale is the minimum but for
   // a rounding: the weights are nearly zero, while both are not.
-  if (scales.adversarial && uniform_below(random, 4) == 0) {
+  const bool cancels = scales.adversarial && uniform_below(random, 4) == 0;
+  if (cancels) {
     const auto integer = static_cast<int>(uniform_below(random, 16));
     store_f16(block + 2, integer * scale);
     std::fill(block + 16, block + 144, static_cast<std::byte>(integer * 17));
+  }
+  if (scales.adversarial && !cancels && uniform_below(random, 2) == 0) {
+    std::generate(block + 4, block + 16, [&] { return static_cast<std::byte>(random() >> 56); });
+    return;
   }
   // Bytes 4 to 7 have the lower six bits of scales 0 to 3 and two bits of scales 4 to 7, bytes 8 to
   // 11 the same of the minima; bytes 12 to 15 the lower halves of scales and minima 4 to 7.
@@ -121,30 +127,46 @@ void mix_in_end_powers(HostTensor& tensor, bool smallest, bool nan, std::mt19937
 void fill_scales(const Shape& shape, HostTensor& tensor, const Scales& scales,
                  std::mt19937_64& random) {
   if (shape.format == WeightFormat::mxfp4) return fill_powers(tensor, scales, random);
-  const double largest = shape.format == WeightFormat::int4 ? 16 : 256;
+  const bool few = shape.format == WeightFormat::int4 && !(shape.zeros && scales.adversarial);
+  const double largest = few ? 16 : 256;
   for (std::size_t i = 0; i < tensor.spec.elements(); ++i) {
     store_element(tensor.spec.dtype, tensor.data.data(), i, scales.draw(largest, random));
   }
 }
 
-/// Zero points are near the middle, or anywhere if adversarial.
+/// Zero points are near the middle, or any bytes if adversarial.
 void fill_zeros(const Shape& shape, HostTensor& tensor, bool adversarial, std::mt19937_64& random) {
   const std::uint64_t values = shape.format == WeightFormat::int4 ? 16 : 256;
   for (std::byte& zero : tensor.data) {
     const bool any = adversarial && uniform_below(random, 4) == 0;
     const std::uint64_t drawn =
-        any ? uniform_below(random, values) : values * 3 / 8 + uniform_below(random, values / 4);
+        any ? uniform_below(random, 256) : values * 3 / 8 + uniform_below(random, values / 4);
     zero = static_cast<std::byte>(drawn);
   }
 }
 
-/// Makes one element NaN in one of eight tensors. Each element of its row of C is NaN then, in
-/// whatever order kernels multiply and add.
-void mix_in_nan(HostTensor& a, std::uint64_t seed) {
+/// Returns whether a kernel that multiplies integers and scales their sums, in whatever parts,
+/// agrees with products of dequantised weights where an element of A is infinite. A weight of
+/// q4_k and q6_k may be two products, one of them with 0, and activations and norms divide
+/// infinities.
+bool takes_infinities(const Shape& shape) {
+  const bool one_product = shape.format == WeightFormat::int4 ||
+                           shape.format == WeightFormat::int8 ||
+                           shape.format == WeightFormat::q4_0 || shape.format == WeightFormat::q8_0;
+  return one_product && !shape.gated() && !shape.norm;
+}
+
+/// Makes one element NaN in one of eight tensors, or if allowed infinite in another one. Each
+/// element of its row of C is NaN then, or infinite, or NaN where a weight is 0, in whatever order
+/// kernels multiply and add.
+void mix_in_special_value(HostTensor& a, bool infinities, std::uint64_t seed) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
   std::mt19937_64 random(seed);
-  if (uniform_below(random, 8) != 0) return;
-  store_element(a.spec.dtype, a.data.data(), uniform_below(random, a.spec.elements()),
-                std::numeric_limits<double>::quiet_NaN());
+  const std::uint64_t kind = uniform_below(random, 8);
+  if (kind > (infinities ? 1U : 0U)) return;
+  const double value = kind == 0 ? std::numeric_limits<double>::quiet_NaN()
+                                 : std::copysign(infinity, uniform(random) - 0.5);
+  store_element(a.spec.dtype, a.data.data(), uniform_below(random, a.spec.elements()), value);
 }
 
 }  // namespace
@@ -181,7 +203,7 @@ void harden_operands(const Shape& shape, bool fully_checked, std::vector<HostTen
   // Devices may take the smallest power for zero, so that what it is multiplied by must be small.
   const bool powers = shape.format == WeightFormat::mxfp4;
   const bool smallest = powers && uniform_below(random, 2) == 0;
-  const bool nan = powers && fully_checked && uniform_below(random, 4) == 0;
+  const bool nan = powers && fully_checked && uniform_below(random, 2) == 0;
   const double most =
       std::clamp(product / scales.most, 16 * least, smallest ? std::min(largest, 0.25) : largest);
   scales.most = std::min(scales.most, product / most);
@@ -213,7 +235,7 @@ void harden_operands(const Shape& shape, bool fully_checked, std::vector<HostTen
       mix_in_adversarial_rows(tensor, added, mix64(seed + 1));
     }
   }
-  if (fully_checked) mix_in_nan(inputs[0], mix64(seed + 3));
+  if (fully_checked) mix_in_special_value(inputs[0], takes_infinities(shape), mix64(seed + 3));
 }
 
 }  // namespace greta::kernels::quantized_gemm

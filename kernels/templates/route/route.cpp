@@ -67,6 +67,26 @@ HostTensor input(const Problem& problem, const TensorSpec& spec, std::uint64_t s
                                : random_tensor(spec, seed);
 }
 
+/// Gives the biases of some groups of experts a special value, and one of them another one, so
+/// that groups differ in what their largest keys are and not in the others.
+void mix_in_special_groups(HostTensor& bias, std::int64_t groups, std::mt19937_64& random) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  constexpr double values[] = {-infinity, infinity, std::numeric_limits<double>::quiet_NaN()};
+  const auto size = static_cast<std::uint64_t>(bias.spec.cols / groups);
+  const auto store = [&](std::uint64_t expert, double value) {
+    store_element(bias.spec.dtype, bias.data.data(), expert, value);
+  };
+  for (std::uint64_t first = 0; first < size * static_cast<std::uint64_t>(groups); first += size) {
+    // Experts that all others come before are the usual ones: else groups without them win.
+    const std::uint64_t kind = uniform_below(random, 8);
+    if (kind == 0) continue;
+    const double most = values[kind < 6 ? 0 : kind - 5];
+    for (std::uint64_t i = 0; i < size; ++i) store(first + i, most);
+    if (uniform_below(random, 2) == 0) continue;
+    store(first + uniform_below(random, size), values[uniform_below(random, std::size(values))]);
+  }
+}
+
 /// Mixes in rows of all magnitudes, NaN and infinities; also biases of these.
 void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64_t seed) {
   HostTensor& logits = inputs[0];
@@ -88,7 +108,11 @@ void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64
   for (std::int64_t row = 0; row < logits.spec.rows; ++row) {
     if (uniform_below(random, 4) == 0) replace(logits, row, 1 + uniform_below(random, 8));
   }
-  if (inputs.size() > 1 && uniform_below(random, 2) == 0) {
+  if (inputs.size() < 2) return;
+  const std::int64_t groups = RouteShape(problem).groups;
+  if (groups > 1 && uniform_below(random, 2) == 0) {
+    mix_in_special_groups(inputs[1], groups, random);
+  } else if (uniform_below(random, 2) == 0) {
     replace(inputs[1], 0, 1 + uniform_below(random, 3) * uniform_below(random, 4));
   }
 }

@@ -19,7 +19,7 @@ Operation make_tree_attention() {
       {.name = "kv_heads", .help = "number of KV heads", .fallback = "heads", .examples = {1, 2}},
       {.name = "q",
        .help = "number of queries per sequence: the tree's tokens, whose keys are the last ones",
-       .examples = {1, 4, 9, 40},
+       .examples = {1, 4, 9, 40, 64, 70},
        .at_run_time = RunTimeExtent{.exact_to = 16}},
       {.name = "kv",
        .help = "KV capacity: number of keys per sequence that the cache holds",

@@ -20,17 +20,17 @@ using CUdevice = int;
 using CUcontext = cupti::Context;
 
 // CUdevice_attribute.
-constexpr AttributeNumbers attributes{.max_threads_per_block = 1,
-                                      .max_block = {2, 3, 4},
-                                      .max_grid = {5, 6, 7},
-                                      .shared_per_block = 8,
-                                      .shared_per_block_optin = 97,
-                                      .warp_size = 10,
-                                      .multiprocessors = 16,
-                                      .integrated = 18,
-                                      .registers = 82,
-                                      .threads = 39,
-                                      .shared = 81};
+constexpr AttributeNumbers cuda_attributes{.max_threads_per_block = 1,
+                                           .max_block = {2, 3, 4},
+                                           .max_grid = {5, 6, 7},
+                                           .shared_per_block = 8,
+                                           .shared_per_block_optin = 97,
+                                           .warp_size = 10,
+                                           .multiprocessors = 16,
+                                           .integrated = 18,
+                                           .registers = 82,
+                                           .threads = 39,
+                                           .shared = 81};
 constexpr int compute_capability_major = 75;
 constexpr int compute_capability_minor = 76;
 
@@ -143,11 +143,11 @@ std::optional<std::uint32_t> Driver::argument_bytes(hipFunction_t function) cons
 }
 
 /// Returns text such as "CUDA 13.0".
-std::string version_text(int version) {
+std::string cuda_version_text(int version) {
   return fmt::format("CUDA {}.{}", version / 1000, version % 1000 / 10);
 }
 
-void load_functions(const DynamicLibrary& library, Functions& hip) {
+void load_cuda_functions(const DynamicLibrary& library, Functions& hip) {
   const auto load = [&](auto*& function, const char* symbol) {
     library.load(function, symbol).value();
   };
@@ -268,7 +268,7 @@ ProbedDevice describe(const Driver& driver, int index) {
   DeviceInfo& info = probed.info;
   info.language = Language::hip;
   info.vendor = "NVIDIA";
-  info.driver = version_text(driver.version);
+  info.driver = cuda_version_text(driver.version);
   if (const auto module_version = kernel_module_version("nvidia"); !module_version.empty()) {
     info.driver = fmt::format("NVIDIA {}, {}", module_version, info.driver);
   }
@@ -296,7 +296,7 @@ ProbedDevice describe(const Driver& driver, int index) {
     std::size_t bytes = 0;
     driver.check(driver.cuDeviceTotalMem(&bytes, device), "cuDeviceTotalMem");
     info.memory_bytes = info.max_allocation_bytes = bytes;
-    describe_gpu(info, attributes, read);
+    describe_gpu(info, cuda_attributes, read);
     info.timestamp_period_ns = 500;  // the resolution that the CUDA driver guarantees
     probed.usable = true;
   } catch (const std::exception&) {
@@ -340,7 +340,7 @@ void set_peer_functions(const std::shared_ptr<Driver>& driver, Functions& hip) {
 Platform open(const Libraries& libraries) {
   auto driver = std::make_shared<Driver>();
   driver->library = DynamicLibrary::open(libraries.nvidia).value();
-  load_functions(driver->library, driver->functions);
+  load_cuda_functions(driver->library, driver->functions);
   load_differing(driver->library, driver.get());
   load_queries(*driver);
   driver->library.keep_open();

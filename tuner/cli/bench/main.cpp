@@ -48,6 +48,10 @@ int run(int argc, char** argv) {
   const std::vector<std::string> google_flags(own, argv + argc);
   const std::span<char*> words(argv, static_cast<std::size_t>(own - argv));
   const auto add_commands = [&](CLI::App& app, Action& action) {
+    // Benchmarks start processes, which need no options of a hundred other commands.
+    const std::string_view first = words.size() > 1 ? words[1] : "";
+    if (first == "blocks") return add_blocks_command(app, action);
+    if (first == "worker") return add_worker_command(app, action);
     const DescribedCommand described(words, {"kernel", "soak"});
     add_bench_options(app, action, google_flags);
     add_problem_commands(app, action);

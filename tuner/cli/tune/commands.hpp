@@ -9,6 +9,7 @@ namespace greta::tuner::cli {
 // is chosen.
 void add_devices_command(CLI::App& app, Action& action);
 void add_operations_command(CLI::App& app, Action& action);
+void add_tune_command(CLI::App& app, Action& action, const Operation& operation);
 void add_tune_commands(CLI::App& app, Action& action);
 /// Adds `kernel FILE`: the options are those of the problem that this file describes. Throws
 /// CommandError.

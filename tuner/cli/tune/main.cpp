@@ -1,5 +1,7 @@
+#include <functional>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "kernels/catalog.hpp"
 #include "tuner/cli/program/described_command.hpp"
@@ -17,26 +19,47 @@ constexpr auto examples = R"(Examples:
   greta-tune model --config llama-2-7b --budget 10m
   greta-tune show)";
 
-void add_commands(CLI::App& app, Action& action, const DescribedCommand& described) {
-  add_devices_command(app, action);
-  add_operations_command(app, action);
-  add_tune_commands(app, action);
-  add_kernel_command(app, action, described.of("kernel"));
-  add_preset_command(app, action);
-  add_capture_command(app, action);
-  add_from_capture_command(app, action);
-  add_model_command(app, action);
-  add_show_command(app, action);
-  add_verify_command(app, action, described.of("verify"));
-  add_compile_command(app, action, described.of("compile"));
-  add_profile_command(app, action, described.of("profile"));
-  add_remote_command(app, action);
-  add_replay_command(app, action);
-  add_prior_command(app, action);
-  add_run_case_command(app, action);
-  add_diagnose_command(app, action);
-  add_inspect_command(app, action);
-  add_worker_command(app, action);
+struct Command {
+  std::string_view name;  // empty: those of all operations
+  std::function<void(CLI::App&, Action&)> add;
+};
+
+/// Adds the command that the first word names, and only this one: all commands have thousands of
+/// options, which take most of a short run's time. Without such a word, adds all of them.
+void add_commands(CLI::App& app, Action& action, std::span<char*> words) {
+  const DescribedCommand described(words, {"kernel", "verify", "compile", "profile"});
+  const auto with_file = [&described](const char* name, auto add) {
+    return Command{name, [&described, name, add](CLI::App& to, Action& chosen) {
+                     add(to, chosen, described.of(name));
+                   }};
+  };
+  const std::vector<Command> commands{{"devices", add_devices_command},
+                                      {"operations", add_operations_command},
+                                      {"", add_tune_commands},
+                                      with_file("kernel", add_kernel_command),
+                                      {"preset", add_preset_command},
+                                      {"capture", add_capture_command},
+                                      {"from-capture", add_from_capture_command},
+                                      {"model", add_model_command},
+                                      {"show", add_show_command},
+                                      with_file("verify", add_verify_command),
+                                      with_file("compile", add_compile_command),
+                                      with_file("profile", add_profile_command),
+                                      {"remote", add_remote_command},
+                                      {"replay", add_replay_command},
+                                      {"prior", add_prior_command},
+                                      {"run-case", add_run_case_command},
+                                      {"diagnose", add_diagnose_command},
+                                      {"inspect", add_inspect_command},
+                                      {"worker", add_worker_command}};
+  const std::string_view first = words.size() > 1 ? words[1] : "";
+  if (const Operation* operation = Catalog::built_in().find(first)) {
+    return add_tune_command(app, action, *operation);
+  }
+  for (const Command& command : commands) {
+    if (!first.empty() && command.name == first) return command.add(app, action);
+  }
+  for (const Command& command : commands) command.add(app, action);
 }
 
 }  // namespace
@@ -44,14 +67,7 @@ void add_commands(CLI::App& app, Action& action, const DescribedCommand& describ
 
 int main(int argc, char** argv) {
   const auto add_commands = [&](CLI::App& app, greta::tuner::cli::Action& action) {
-    const std::span<char*> words(argv, static_cast<std::size_t>(argc));
-    // Each search starts workers, which need no options of a hundred other commands.
-    if (words.size() > 1 && std::string_view(words[1]) == "worker") {
-      return greta::tuner::cli::add_worker_command(app, action);
-    }
-    greta::tuner::cli::add_commands(
-        app, action,
-        greta::tuner::cli::DescribedCommand(words, {"kernel", "verify", "compile", "profile"}));
+    greta::tuner::cli::add_commands(app, action, {argv, static_cast<std::size_t>(argc)});
   };
   return greta::tuner::cli::run_tool({"greta-tune",
                                       "GRETA finds the fastest correct GPU kernel for an "

@@ -107,11 +107,12 @@ void add_operation(CLI::App& app, Action& action, const Operation& operation,
 
 }  // namespace
 
+void add_tune_command(CLI::App& app, Action& action, const Operation& operation) {
+  add_operation(app, action, operation, operation.name, example_problem(operation, operation.name));
+}
+
 void add_tune_commands(CLI::App& app, Action& action) {
-  for (const Operation& operation : Catalog::built_in()) {
-    add_operation(app, action, operation, operation.name,
-                  example_problem(operation, operation.name));
-  }
+  for (const Operation& operation : Catalog::built_in()) add_tune_command(app, action, operation);
 }
 
 void add_kernel_command(CLI::App& app, Action& action, const DescribedFile& description) {
