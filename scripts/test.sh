@@ -7,13 +7,16 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 parts=0123456789abcdefghijklmnopqrstuv
 
-# As many commits in a row have different parts. A shallow clone does not know the number of its commits.
+# As many commits in a row have different parts. A shallow clone does not know the number of its commits, and an
+# unpacked archive has none.
 part_of_commit() {
-  local number
-  if [[ $(git rev-parse --is-shallow-repository) == true ]]; then
-    number=0x$(git rev-parse HEAD | cut -c 1-4)
-  else
-    number=$(git rev-list --count --first-parent HEAD)
+  local number=0 shallow
+  if shallow=$(git rev-parse --is-shallow-repository 2>/dev/null); then
+    if [[ $shallow == true ]]; then
+      number=0x$(git rev-parse HEAD | cut -c 1-4)
+    else
+      number=$(git rev-list --count --first-parent HEAD)
+    fi
   fi
   echo "${parts:number%${#parts}:1}"
 }

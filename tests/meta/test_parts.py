@@ -137,6 +137,10 @@ class Script(unittest.TestCase):
         head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=clone, check=True, capture_output=True, text=True).stdout
         self.assertEqual(self.part(tree=clone), PARTS[int(head[:4], 16) % len(PARTS)])
 
+    def test_an_unpacked_archive_has_no_commits(self):
+        shutil.rmtree(self.tree / ".git")
+        self.assertEqual(self.part(), PARTS[0])
+
     def test_a_part_can_be_named(self):
         self.assertEqual(self.part("--part", "a"), "a")
 
