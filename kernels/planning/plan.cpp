@@ -95,8 +95,11 @@ int whole_subgroups(const DeviceInfo& device, int threads) {
 std::array<std::uint32_t, 3> grid(const DeviceInfo& device, const KernelSource& kernel,
                                   std::uint64_t count, int slices) {
   // AMD GPUs limit the threads of a dimension to 32 bits.
-  const std::uint64_t most =
-      std::min<std::uint64_t>(device.max_grid[0], 0xffffffffU / kernel.block[0]);
+  std::uint64_t most = std::min<std::uint64_t>(device.max_grid[0], 0xffffffffU / kernel.block[0]);
+  if (device.planned_grid_row > 0) {
+    const std::uint64_t least = ceil_div(count, device.max_grid[1]);
+    most = std::min(most, std::max<std::uint64_t>(device.planned_grid_row, least));
+  }
   const std::uint64_t x = std::min(count, most);
   return {static_cast<std::uint32_t>(x), static_cast<std::uint32_t>(ceil_div(count, x)),
           static_cast<std::uint32_t>(slices)};

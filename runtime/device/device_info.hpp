@@ -57,9 +57,11 @@ struct DeviceInfo {
   std::uint32_t max_workgroup_invocations = 0;
   std::array<std::uint32_t, 3> max_workgroup_size{};
   std::array<std::uint32_t, 3> max_grid{};  ///< workgroups per dimension
-  std::uint32_t shared_memory_bytes = 0;    ///< the API's limit per workgroup
-  std::uint32_t subgroup_size = 0;          ///< the driver's default
-  std::uint32_t min_subgroup_size = 0;      ///< selectable range; equal where there is no choice
+  /// Workgroups that GRETA's own plans put in a row of the grid; 0: as many as max_grid allows.
+  std::uint32_t planned_grid_row = 0;
+  std::uint32_t shared_memory_bytes = 0;  ///< the API's limit per workgroup
+  std::uint32_t subgroup_size = 0;        ///< the driver's default
+  std::uint32_t min_subgroup_size = 0;    ///< selectable range; equal where there is no choice
   std::uint32_t max_subgroup_size = 0;
   std::uint32_t max_argument_bytes = 0;  ///< kernel arguments (push constants: at most 256)
   std::uint32_t compute_units = 0;       ///< 0 where the API does not report it

@@ -56,6 +56,19 @@ std::vector<Case> cases() {
        {{"layout", "nt"}},
        "BM=64 BN=64 PIECE=32 AHEAD=0 PROMOTE=1 ROUNDED=0 STAGES=3 WALK=0 SPLIT=4 FOLD=0 "
        "ALIGN=1"},
+      {"aligned_from_offsets",
+       {192, 193, 64},
+       {{"layout", "tt"},
+        {"epilogue", "bias,silu"},
+        {"alpha", "-0.5"},
+        {"beta", "2"},
+        {"a_offset", "1"},
+        {"b_offset", "4"},
+        {"c_offset", "4"},
+        {"lda", "200"},
+        {"ldb", "65"}},
+       "BM=64 BN=192 PIECE=96 AHEAD=0 PROMOTE=1 ROUNDED=0 STAGES=3 WALK=1 SPLIT=2 FOLD=0 "
+       "ALIGN=1"},
       {"the_last_slice_adds",
        {160, 120, 200},
        {{"epilogue", "bias"}},
@@ -90,8 +103,10 @@ Problem problem_of(const std::array<std::int64_t, 3>& extents, const Values& att
     }
   }
   ordered.emplace_back("math", "tf32x3");
-  for (const auto& attribute : attributes) {
-    if (attribute.first == "shared") ordered.push_back(attribute);
+  for (const char* name : {"shared", "a_offset", "b_offset", "c_offset", "lda", "ldb"}) {
+    for (const auto& attribute : attributes) {
+      if (attribute.first == name) ordered.push_back(attribute);
+    }
   }
   Problem problem =
       test::gemm_problem(extents[0], extents[1], extents[2], DType::f32, DType::f32, ordered);

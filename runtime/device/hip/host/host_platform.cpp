@@ -38,7 +38,7 @@ ProbedDevice describe(int device) {
   info.card.uuid = Hash().add(info.watches_bounds ? "sanitized" : "hip-host").add(model).hex();
   info.max_workgroup_invocations = max_block_threads;
   // Few, so that also small launches have several rows of workgroups, and more of them than tiles.
-  info.max_grid[0] = 61;
+  info.planned_grid_row = 61;
   info.compute_units = Executor::instance().workers();
   info.unit_registers = info.unit_shared_memory_bytes = info.unit_threads = 0;
   info.memory_bytes = info.max_allocation_bytes = memory_bytes();
