@@ -10,21 +10,22 @@ parts=0123456789abcdefghijklmnopqrstuv
 # As many commits in a row have different parts. A shallow clone does not know the number of its commits, and an
 # unpacked archive has none.
 part_of_commit() {
-  local number=0 shallow
-  if shallow=$(git rev-parse --is-shallow-repository 2>/dev/null); then
-    if [[ $shallow == true ]]; then
-      number=0x$(git rev-parse HEAD | cut -c 1-4)
-    else
-      number=$(git rev-list --count --first-parent HEAD)
-    fi
+  local number
+  if ! git rev-parse --verify --quiet HEAD >/dev/null 2>&1; then
+    echo "scripts/test.sh: no commit is known here: part 0; --part K chooses another one" >&2
+    number=0
+  elif [[ $(git rev-parse --is-shallow-repository) == true ]]; then
+    number=0x$(git rev-parse HEAD | cut -c 1-4)
+  else
+    number=$(git rev-list --count --first-parent HEAD)
   fi
   echo "${parts:number%${#parts}:1}"
 }
 
-case "$*" in
-  "") part=$(part_of_commit) ;;
-  "--part "[0-9a-v]) part=$2 ;;
-  --all) part="" ;;
+case "$#:${1:-}:${2:-}" in
+  0::) part=$(part_of_commit) ;;
+  2:--part:[0-9a-v]) part=$2 ;;
+  1:--all:) part="" ;;
   *)
     echo "scripts/test.sh: unknown argument '$*'; allowed: --part K (0 to 9, a to v), --all" >&2
     exit 2

@@ -27,7 +27,7 @@ class Mutants(Case):
         return json.loads(result.stdout)["failures"][0]["status"]
 
     def test_each_is_found(self):
-        """The fast suite plants every third."""
+        """The suite without its slow part plants every third."""
         self.assertEqual(len(MUTANTS), 141)
         planted = MUTANTS if WHOLE else MUTANTS[::3]
         with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:

@@ -81,6 +81,22 @@ TEST_P(RowSpace, DefaultsHoldWhatFitsAndSplitFewLongRows) {
   EXPECT_EQ(default_of(4096, 131072, DType::f16).variant, "streamed");
 }
 
+// By searches of drawn problems: results/2026-11-27-nvidia-h200-row-defaults.
+TEST_P(RowSpace, DefaultsOfFewHundredRowsAndOfShortOnes) {
+  struct Case {
+    std::int64_t rows, cols;
+    DType type;
+    int lanes;
+  };
+  for (const Case& c : {Case{483, 3776, DType::f32, 256}, Case{1064, 11320, DType::bf16, 256},
+                        Case{16896, 147, DType::bf16, 32}, Case{1114, 120, DType::f16, 16},
+                        Case{2083, 504, DType::f16, 32}, Case{8, 1616, DType::f16, 256}}) {
+    const Config config = default_of(c.rows, c.cols, c.type);
+    EXPECT_EQ(config.variant, "held");
+    EXPECT_EQ(config["THREADS"] / config["ROWS"], c.lanes) << c.rows << " x " << c.cols;
+  }
+}
+
 // For example norms of single heads: a wave holds a row, whatever the vector width is.
 TEST_P(RowSpace, DefaultsOfFewShortRowsAreOneLaunchOfAWave) {
   for (const auto& [rows, cols] : {std::pair{1, 64}, {1, 128}, {1, 256}, {2, 128}, {4, 64}}) {

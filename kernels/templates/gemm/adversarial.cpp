@@ -43,7 +43,10 @@ double range_of(const Shape& s) {
 Limits limits_of(const Shape& s, double least, std::mt19937_64& random) {
   const double most = magnitudes_of(s.in).most;
   const double k = static_cast<double>(s.k);
-  double product = range_of(s) / (k * std::max(std::abs(double{s.alpha}), 1e-30));
+  // Sums are f32 before alpha makes them small.
+  const double most_sum = share_of_range * magnitudes_of(DType::f32).most;
+  const double range = range_of(s) / std::max(std::abs(double{s.alpha}), 1e-30);
+  double product = std::min(range, most_sum) / k;
   // Kernels of norms multiply with rows that are not normalised yet.
   if (s.norm) product = std::min(product, 0x1p60 / k);
   const std::uint64_t larger = uniform_below(random, 3);
@@ -145,14 +148,15 @@ void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64
   std::mt19937_64 random(seed);
   const double least = least_of(s);
   const Limits most = limits_of(s, least, random);
-  const bool checked = gemm_fully_checked(problem);
+  // Without A and B, alpha 0 makes 0 or NaN of NaN.
+  const bool has_nan = gemm_fully_checked(problem) && s.alpha != 0;
   for_each_matrix(inputs[0], s.a_lines(), s.a_length(), [&](HostTensor& a) {
     fill({a, s.a_along_k}, least, most.a, true, random);
-    if (checked) mix_in_nan({a, s.a_along_k}, random);
+    if (has_nan) mix_in_nan({a, s.a_along_k}, random);
   });
   for_each_matrix(inputs[1], s.b_lines(), s.b_length(), [&](HostTensor& b) {
     fill({b, s.b_along_k}, least, most.b, false, random);
-    if (checked) mix_in_nan({b, s.b_along_k}, random);
+    if (has_nan) mix_in_nan({b, s.b_along_k}, random);
   });
   if (s.norm) fill({inputs[2], true}, least, most.weight, false, random);
   for (std::size_t i = s.norm ? 3 : 2; i < inputs.size(); ++i) {

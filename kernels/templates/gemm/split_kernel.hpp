@@ -18,8 +18,8 @@ class SplitKernel {
 
   /// Returns whether the device has these instructions, and the problem allows them.
   bool offered() const { return offered_; }
-  /// Returns whether an operand lies along k.
-  bool has_shared_operand() const { return shape_.a_along_k || shape_.b_along_k; }
+  /// Returns whether A lies along k: as S, or as R, whose fragments of lines across k only B has.
+  bool has_layout() const { return shape_.a_along_k; }
   /// Return the extent of R, whose parameter is BM, or if R is B, BN; and that of S.
   std::int64_t rows(const Config& config) const { return config[swapped() ? "BN" : "BM"]; }
   std::int64_t span(const Config& config) const { return config[swapped() ? "BM" : "BN"]; }

@@ -17,8 +17,8 @@
 #if !defined(SWAPPED) || !defined(ROWS) || !defined(SPAN) || !defined(PIECES)
 #error "SWAPPED, ROWS and SPAN (of R and of S in the tile) and PIECES must be defined"
 #endif
-#if SWAPPED && !A_ALONG_K
-#error "products read an operand that lies along k from shared memory"
+#if !A_ALONG_K
+#error "A must lie along k"
 #endif
 #if BK != 32 || ROWS % 64 != 0 || SPAN % 32 != 0 || SPAN % PIECE != 0
 #error "BK is 32, a warpgroup has 64 rows, PIECE divides the columns, which are a multiple of 32"

@@ -30,8 +30,7 @@ std::vector<Constraint> problem_constraints(const Shape& shape, const DeviceInfo
       {"math", "three products of TF32 need math tf32x3", shape.tf32x3},
       {"warpgroups", "the device has no warpgroup instructions on TF32",
        !shape.tf32x3 || kernel.offered()},
-      {"along_k", "products read A or B along k from shared memory: neither lies along k",
-       kernel.has_shared_operand()},
+      {"along_k", "A must lie along k, as in layouts nn and nt", kernel.has_layout()},
       {"many_products",
        fmt::format("k is less than {}: what three products omit may exceed the bound",
                    least_cut_products),
@@ -161,7 +160,7 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile,
 
 std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   const SplitKernel kernel(shape, device);
-  if (!kernel.offered() || !kernel.has_shared_operand()) return {};
+  if (!kernel.offered() || !kernel.has_layout()) return {};
   const std::vector<Tile> tiles = default_tiles();
   std::vector<TileExtents> extents;
   for (const Tile& tile : tiles) {

@@ -79,7 +79,8 @@ void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64
     if (!shape.norm())
       mix_in_adversarial_rows(tensor, magnitudes_of(tensor.spec.dtype), mix64(seed + i));
     // What is computed from infinities may be NaN or not; of NaN it is NaN.
-    if (tensor.spec.rows > 1) mix_in_special_values(tensor, shape.fused == Fused::none, random);
+    const bool has_rows = tensor.spec.rows > 1 || !shape.norm();  // and not a norm's weight
+    if (has_rows) mix_in_special_values(tensor, shape.fused == Fused::none, random);
   }
 }
 
