@@ -36,7 +36,9 @@ TEST_F(SessionTest, StoresTheRoundsOfAllFinalists) {
   ASSERT_NE(winner, result.finalists.end());
   EXPECT_EQ(winner->us, result.winner->measurement.samples_us);
   for (const Finalist& one : result.finalists) {
-    EXPECT_EQ(one.left.has_value(), one.us.size() < winner->us.size()) << one.config.text();
+    // Who left for what another process measured has had all rounds.
+    EXPECT_LE(one.us.size(), winner->us.size()) << one.config.text();
+    if (one.us.size() < winner->us.size()) EXPECT_TRUE(one.left) << one.config.text();
   }
   EXPECT_EQ(db_.finalists(result.id), result.finalists);
 }
