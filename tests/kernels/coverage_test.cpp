@@ -21,7 +21,7 @@ void expect_covered(const Operation& operation, const DeviceInfo& info, std::str
   };
   add(200);
   EXPECT_GT(coverage.all(), 20U);
-  EXPECT_LE(coverage.missing().size(), (coverage.all() + 49) / 50);
+  EXPECT_LE(coverage.missing().size(), (coverage.all() + 32) / 33);  // 3 %; gemm has 900 cases
   // All listed cases can be covered: none is forbidden by constraints.
   for (int more = 0; more < 40 && !coverage.missing().empty(); ++more) add(20);
   for (const Feature& feature : coverage.missing()) ADD_FAILURE() << "not met: " << feature;
