@@ -13,6 +13,7 @@
 #include "kernels/chains/chains.hpp"
 #include "kernels/model/problem_rules.hpp"
 #include "kernels/prior/predicted_config.hpp"
+#include "kernels/prior/prior.hpp"
 
 namespace greta::db {
 namespace {
@@ -25,6 +26,24 @@ DeviceInfo usable(const DeviceInfo& device, KnownWinners& known) {
                       fmt::format("{}, {}: failed its health checks with {} (greta-bench doctor)",
                                   device.id(), device.name, device.driver),
                       {}});
+}
+
+/// The predicted time of another shape's winner over that of the prediction, above which the
+/// prediction answers (results/2026-11-27-nvidia-h200-unseen-shapes).
+constexpr double most_predicted_regret = 1.05;
+
+/// Returns whether this was measured for such devices: NVIDIA GPUs through HIP.
+bool compares_predictions(const DeviceInfo& device) {
+  return device.language == Language::hip && device.architecture.starts_with("sm_");
+}
+
+/// Returns whether a winner of another shape than the representative's is predicted to cost more
+/// than the prediction for the representative.
+bool costs_more(const StaticPrior& prior, const Problem& representative,
+                const KnownWinners::Found& found, const Config& predicted) {
+  if (found.winner.problem.dims == representative.dims) return false;
+  const auto its = prior.cost(found.usable.config), least = prior.cost(predicted);
+  return its && least && *its > most_predicted_regret * *least;
 }
 
 }  // namespace
@@ -96,6 +115,15 @@ struct Lookup::Impl {
     const Problem representative = bucket(operation, problem);
     Answer answer;
     auto found = known.find(operation, {problem, representative}, device);
+    std::optional<Config> predicted;
+    if (!found || (found->other_shape && compares_predictions(device))) {
+      predicted = predicted_of(operation, problem, representative);
+    }
+    if (found && predicted &&
+        costs_more(StaticPrior(operation, representative, device), representative, *found,
+                   *predicted)) {
+      found.reset();
+    }
     if (found) {
       answer.config = std::move(found->usable.config);
       answer.migrated = std::move(found->usable.changes);
@@ -108,7 +136,7 @@ struct Lookup::Impl {
       answer.device = found->winner.device.name;
       answer.level = found->level;
       answer.database = found->database;
-    } else if (auto predicted = predicted_of(operation, problem, representative)) {
+    } else if (predicted) {
       answer.config = *std::move(predicted);
       answer.origin = LookupOrigin::predicted;
     } else {

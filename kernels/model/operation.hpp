@@ -32,11 +32,14 @@ struct Work {
 
 /// Describes an extent that varies at run time, such as a number of tokens. Other extents are fixed
 /// by the model. A look-up returns the same answer for all problems whose extents round to the same
-/// power of two, so a loop over lengths does not compile new kernels at each step.
+/// one, so a loop over lengths does not compile new kernels at each step.
 struct RunTimeExtent {
   enum class Rounded { up, down };
   std::int64_t exact_to = 0;  ///< extents up to this one are not rounded
   Rounded rounded = Rounded::up;
+  /// The number of extents to which others round up, from one power of two to the next; they are at
+  /// least 8 apart.
+  int steps = 1;
   /// The extent is not rounded if this attribute has one of these values, because kernels are then
   /// specialised for the extent.
   std::pair<std::string, std::vector<std::string>> exact_with{};

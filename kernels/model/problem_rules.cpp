@@ -334,6 +334,25 @@ Problem renamed(const Operation& operation, Problem problem) {
   return problem;
 }
 
+namespace {
+
+/// Returns the extent of those that represent others (RunTimeExtent).
+std::int64_t representative(const RunTimeExtent& varies, std::int64_t extent) {
+  constexpr std::uint64_t finest = 8;
+  const auto whole = static_cast<std::uint64_t>(extent);
+  if (varies.rounded == RunTimeExtent::Rounded::down) {
+    return static_cast<std::int64_t>(std::bit_floor(whole));
+  }
+  const std::uint64_t power = std::bit_ceil(whole), below = power / 2;
+  if (below <= finest) return static_cast<std::int64_t>(power);
+  const std::uint64_t step =
+      varies.steps == 1 ? below
+                        : std::max(below / static_cast<std::uint64_t>(varies.steps), finest);
+  return static_cast<std::int64_t>((whole + step - 1) / step * step);
+}
+
+}  // namespace
+
 Problem bucket(const Operation& operation, const Problem& problem) {
   constexpr std::int64_t most = std::int64_t{1} << 30;
   Problem rounded = problem, each = problem;
@@ -343,10 +362,7 @@ Problem bucket(const Operation& operation, const Problem& problem) {
     if (!varies || extent <= varies->exact_to || extent > most) continue;
     const auto& [attribute, values] = varies->exact_with;
     if (contains(values, problem.attribute(attribute, ""))) continue;
-    const auto whole = static_cast<std::uint64_t>(extent);
-    extent = static_cast<std::int64_t>(varies->rounded == RunTimeExtent::Rounded::down
-                                           ? std::bit_floor(whole)
-                                           : std::bit_ceil(whole));
+    extent = representative(*varies, extent);
     Problem with = each;
     with.dims[i].second = extent;
     if (check_problem(operation, with)) each = std::move(with);

@@ -186,6 +186,11 @@ std::vector<Division> divisions(const Shape& s, const Config& config) {
 std::vector<Variant> variants(const RowOperation& operation) {
   std::vector<Variant> list;
   list.push_back(make_variant<Shape>(
+      "staged",
+      "workgroups stay; while one holds a row, its next rows arrive in shared memory; CLUSTER of "
+      "them share a row",
+      staged_space, plan_staged, staged_defaults, divisions));
+  list.push_back(make_variant<Shape>(
       "held",
       "a row stays in the registers of one or more threads: memory is read and written once",
       held_space, plan_held, held_defaults, divisions));
@@ -196,11 +201,6 @@ std::vector<Variant> variants(const RowOperation& operation) {
         "writes",
         split_space, plan_split, split_defaults, divisions));
   }
-  list.push_back(make_variant<Shape>(
-      "staged",
-      "workgroups stay; while one holds a row, its next rows arrive in shared memory; CLUSTER of "
-      "them share a row",
-      staged_space, plan_staged, staged_defaults, divisions));
   list.push_back(make_variant<Shape>(
       "streamed", "rows of any length are walked once for each statistic and, backwards, to write",
       streamed_space, plan_streamed, streamed_defaults, divisions));

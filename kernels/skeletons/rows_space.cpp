@@ -23,10 +23,6 @@ Expression vectors_of(std::int64_t cols, const Expression& lanes) {
   return ceil_div(cols, lanes * p["VEC"]);
 }
 
-std::int64_t next_power(std::int64_t value) {
-  return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(value)));
-}
-
 /// Returns the supported subgroup sizes. 0: any size, with reductions through shared memory.
 std::vector<int> subgroup_sizes(const DeviceInfo& device) {
   std::vector<int> sizes{0};
@@ -114,54 +110,23 @@ void add_subgroup(Alternative& space, const DeviceInfo& device) {
     space.parameters.push_back({"SUBGROUP", subgroup_sizes(device)});
 }
 
-void add_subgroup(Config& config, const DeviceInfo& device) {
-  if (device.language != Language::glsl) return;
-  const auto size = static_cast<int>(device.subgroup_size);
-  const bool whole = device.subgroup_size_control && config["THREADS"] % size == 0 &&
-                     config["THREADS"] / size <= 32;
-  config.values.emplace_back("SUBGROUP", whole ? size : 0);
-}
-
-/// Returns the registers of column weights. If a thread holds many elements, weights are loaded
-/// only when they are needed (fixed_first).
-std::int64_t weight_registers(int beside, std::int64_t held, const Config& c) {
-  return select(c["STAY"] > 0 || held <= 16, held * beside, 8);
-}
-
 /// Returns the number of operands that have a row for each row of the problem and are read.
 std::int64_t inputs_of(const Shape& s) {
   return 1 + (has(s.tensors, "mask") || has(s.tensors, "residual") ? 1 : 0);
 }
 
-/// Returns the number of operands that all rows have in common.
+}  // namespace
+
+std::int64_t next_power(std::int64_t value) {
+  return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(value)));
+}
+
 std::int64_t weights_of(const Shape& s) {
   const auto weight = [](const TensorSpec& t) {
     return t.name == "weight" || t.name == "bias" || t.name == "gain";
   };
   return std::count_if(s.tensors.begin(), s.tensors.end(), weight);
 }
-
-/// Returns whether compilers are expected to avoid spills. They need more registers than the space
-/// requires.
-bool roomy(const Shape& s, const DeviceInfo& device, const Config& c) {
-  const std::int64_t held = vectors_of_thread(s.cols, c) * c["VEC"];
-  const std::int64_t weights = s.operation.registers_beside == 0
-                                   ? 0
-                                   : weight_registers(s.operation.registers_beside, held, c);
-  // AMD compilers keep values of additive masks and weights in addition to the held elements, and
-  // load all weights of a vector at once.
-  const auto& operands = s.tensors;
-  const std::int64_t beside =
-      device.vendor == "AMD" ? held / 2 + 8 * std::max<std::int64_t>(0, weights_of(s) - 1) : 0;
-  const std::int64_t needed = held + beside + weights + s.operation.statistic_words + 23;
-  // Many scalar loads need additional registers.
-  const bool two = has(operands, "mask") || has(operands, "residual");
-  if (c["VEC"] == 1 && held > 16 && (two || device.vendor == "AMD")) return false;
-  const int most = c["THREADS"] <= 256 ? 48 : 32;
-  return held <= most && needed * c["THREADS"] <= register_file(device);
-}
-
-}  // namespace
 
 std::int64_t vectors_of_thread(std::int64_t cols, const Config& c) {
   const auto value = [&c](const char* name) { return c.has(name) ? c[name] : 1; };
@@ -332,88 +297,6 @@ Alternative naive_space(const Shape& s, const DeviceInfo& device) {
        ceil_div(cols, p["THREADS"]) <= most},
       {"grid", fmt::format("{} rows are more than {} workgroups", rows, groups), rows <= groups}};
   return a;
-}
-
-namespace {
-
-/// Returns the number of threads of a row of `vectors` if there are more rows than units: each
-/// loads a few vectors. Up to 5 vectors a thread, a row stays in one wave, which needs no barrier,
-/// and up to 6 in a quarter of the largest workgroup, of which several share a unit. 32 threads and
-/// less share a row only if all rows keep the device busy.
-std::int64_t lanes_of_many(std::int64_t rows, std::int64_t vectors, int loads, std::int64_t busy) {
-  constexpr std::int64_t wave = 32, quarter = 256, busy_threads = 512;
-  std::int64_t lanes = std::min<std::int64_t>(next_power(ceil_div(vectors, loads)), 1024);
-  if (vectors <= 5 * wave) lanes = std::min(lanes, wave);
-  if (vectors <= 6 * quarter) lanes = std::min(lanes, quarter);
-  const std::int64_t least = next_power(ceil_div(2 * busy * busy_threads, 3 * rows));  // rounded
-  return std::max(lanes, std::min({wave, next_power(vectors), least}));
-}
-
-}  // namespace
-
-/// A load of 16 bytes per thread if there are fewer rows than units, else three or four
-/// (results/2026-11-27-nvidia-h200-row-defaults). Workgroups have at least 128 threads, or one wave
-/// if rows are few and short, with loads of less than 16 bytes.
-std::vector<Config> held_defaults(const Shape& s, const DeviceInfo& device) {
-  const std::int64_t rows = s.rows, cols = s.cols, busy = busy_workgroups(device);
-  const int widest = widest_of(s.strides, s.in, s.cols);
-  const std::int64_t vectors = cols / widest;
-  const bool cpu = vectorising_cpu(device), few = cpu || rows <= busy;
-  const std::int64_t least = cpu ? 64 : std::max<std::int64_t>(32, device.subgroup_size);
-  std::vector<Config> configs;
-  for (const int loads : {few ? 1 : rows < 4 * busy ? 3 : 4, 4, 8, 64}) {
-    const std::int64_t lanes =
-        few ? std::min<std::int64_t>(next_power(ceil_div(vectors, loads)), cpu ? 8 : 1024)
-            : lanes_of_many(rows, vectors, loads, busy);
-    const std::int64_t threads = std::max<std::int64_t>(lanes, cpu ? 32 : 128);
-    const std::int64_t together = std::min(threads / lanes, next_power(rows));
-    const std::int64_t all = std::max(lanes * together, least);
-    int vec = widest;
-    while (vec > 1 && all / together * vec >= 2 * next_power(cols)) vec /= 2;
-    Config config{"held",
-                  {{"THREADS", static_cast<int>(all)},
-                   {"ROWS", static_cast<int>(together)},
-                   {"VEC", vec},
-                   {"STAY", 0}}};
-    add_subgroup(config, device);
-    if (cpu || roomy(s, device, config)) configs.push_back(std::move(config));
-  }
-  return configs;
-}
-
-/// A choice for searches.
-std::vector<Config> staged_defaults(const Shape&, const DeviceInfo&) {
-  return {};
-}
-
-std::vector<Config> streamed_defaults(const Shape& s, const DeviceInfo& device) {
-  const int vec = widest_of(s.strides, s.in, s.cols);
-  std::vector<Config> configs;
-  for (const int threads : {vectorising_cpu(device) ? 32 : 512, 256, 1024}) {
-    Config config{"streamed", {{"THREADS", threads}, {"ROWS", 1}, {"VEC", vec}, {"ITEMS", 4}}};
-    add_subgroup(config, device);
-    configs.push_back(std::move(config));
-  }
-  return configs;
-}
-
-/// For rows that are too few to occupy the device and long enough to split.
-std::vector<Config> split_defaults(const Shape& s, const DeviceInfo& device) {
-  const std::int64_t rows = s.rows, cols = s.cols;
-  const std::int64_t busy = busy_workgroups(device);
-  if (vectorising_cpu(device) || 2 * rows > busy || cols < 8192) return {};
-  const int vec = widest_of(s.strides, s.in, s.cols);
-  int split = 2;
-  while (split < 128 && rows * split < busy && cols / split > 4096) split *= 2;
-  Config config{"split", {{"THREADS", 256}, {"VEC", vec}, {"ITEMS", 4}, {"SPLIT", split}}};
-  add_subgroup(config, device);
-  return {config};
-}
-
-/// For rows shorter than a wave.
-std::vector<Config> naive_defaults(const Shape& s, const DeviceInfo&) {
-  if (s.cols >= 64) return {};
-  return {{"naive", {{"THREADS", 64}}}};
 }
 
 }  // namespace greta::kernels::rows

@@ -5,8 +5,13 @@
 
 #include "kernels/skeletons/rows.hpp"
 
-/// Search spaces of the kernels in common/rows.{hip,glsl}.
+/// Search spaces and default configurations of the kernels in common/rows.{hip,glsl}.
 namespace greta::kernels::rows {
+
+/// Returns the next power of two, or the value itself.
+std::int64_t next_power(std::int64_t value);
+/// Returns the number of operands that all rows have in common.
+std::int64_t weights_of(const Shape&);
 
 /// Returns the number of vectors of a row that each of its THREADS / ROWS threads processes.
 std::int64_t vectors_of_thread(std::int64_t cols, const Config& config);

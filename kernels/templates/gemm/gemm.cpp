@@ -183,7 +183,8 @@ Operation make_gemm() {
        .help = "rows of C",
        // Kernels for few rows are specialised for m, and m is the leading dimension of
        // a transposed A.
-       .at_run_time = RunTimeExtent{.exact_to = 8, .exact_with = {"layout", {"tn", "tt"}}}},
+       .at_run_time =
+           RunTimeExtent{.exact_to = 8, .steps = 8, .exact_with = {"layout", {"tn", "tt"}}}},
       {.name = "n", .help = "columns of C"},
       {.name = "k", .help = "reduction dimension: length of the dot products"},
       {.name = "batch",

@@ -52,11 +52,13 @@ Expression least_registers(const Shape& shape) {
 }
 
 /// Returns an estimate of the 32-bit registers of a thread of gemv.hip: accumulators, loads of B in
-/// flight, A (double-buffered if one load of A does not serve all loads of B), addresses.
+/// flight, A (double-buffered if one load of A does not serve all loads of B; compilers load more
+/// of it ahead of more than eight), addresses.
 std::int64_t registers_of(const Shape& shape, const Config& c) {
   const std::int64_t sums = shape.b_along_k ? c["TN"] * (c["VB"] > 1 ? 2 : 1) : c["VB"];
-  const bool one_load = c["UNROLL"] == (shape.b_along_k ? 1 : c["VA"]);
-  const std::int64_t a = (one_load ? 1 : 2) * load_registers(shape, c["VA"]);
+  const std::int64_t loads = c["UNROLL"] / (shape.b_along_k ? 1 : c["VA"]);
+  const std::int64_t ahead = c["UNROLL"] > 8 ? loads : std::min<std::int64_t>(loads, 2);
+  const std::int64_t a = ahead * load_registers(shape, c["VA"]);
   const std::int64_t norm = shape.norm ? a + 2 * shape.m : 0;  // weights, sums of squares
   return norm + shape.m * (sums + a + 1) + c["UNROLL"] * c["TN"] * load_registers(shape, c["VB"]) +
          16;
@@ -269,6 +271,9 @@ KernelWork work(const Shape& shape, const DeviceInfo&, const Config& config) {
   work.ahead_bytes = threads * loads * config["VB"] * in;
   work.steps = std::ceil(width * slice * in / work.ahead_bytes);
   work.barriers = 2 + (split > 1 ? barriers_of_arrival(4 * m * width * split) : 0);
+  // Many loads in a row make kernels large, which a cold launch fetches first
+  // (results/2026-11-27-nvidia-h200-unseen-shapes).
+  work.barriers += std::pow(config["UNROLL"], 3) / 50;
   work.unique_bytes = batch * (products + rows) * static_cast<double>(shape.k) * in;
   return {work};
 }

@@ -235,9 +235,9 @@ struct Tile {
 /// Returns tiles with the operands of as many K steps as shared memory has room for. Of tiles that
 /// cost the same, the first one is the default. Tiles of 192 rows are of three warpgroups
 /// (results/2026-11-27-nvidia-h200-few-rows-f32). Other tiles of 80 to 208 rows, which are columns
-/// of the warpgroups' products, are for products of one or two rows of tiles: for more they are
-/// measured to be slower than the models say (results/2026-11-27-nvidia-h200-fresh), and with
-/// groups they multiply rows past a group's end, too.
+/// of the warpgroups' products, multiply rows past a group's end, too. Those of 208, 96 and 80 rows
+/// are for products of one or two rows of tiles: for more they are measured to be slower than the
+/// models say (results/2026-11-27-nvidia-h200-fresh), and so are all of them with a short k.
 std::vector<Tile> default_tiles(const Shape& shape) {
   std::vector<Tile> tiles;
   for (int bn = 256; bn >= 64; bn -= 16) tiles.push_back({128, bn, 64, 2});
@@ -246,7 +246,8 @@ std::vector<Tile> default_tiles(const Shape& shape) {
     for (int bn = 192; bn >= 64; bn -= 16) tiles.push_back({192, bn, 64, 3});
   }
   for (const int bm : {208, 160, 144, 112, 96, 80}) {
-    if (shape.grouped() || shape.m > 2 * bm) continue;
+    const bool for_many_rows = bm >= 112 && bm <= 160 && shape.k >= 1024;
+    if (shape.grouped() || (shape.m > 2 * bm && !for_many_rows)) continue;
     for (const int bn : {256, 128}) tiles.push_back({bm, bn, 64, 2});
   }
   for (int bn = 256; bn >= 64; bn -= 16) tiles.push_back({64, bn, 64, 1});
@@ -323,6 +324,11 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   loads.values.emplace_back("VA", 8);
   loads.values.emplace_back("VB", 8);
   LaunchWork work = work_of_tiles(shape, loads);
+  // Clusters at the edges have workgroups without a tile.
+  work.workgroups =
+      static_cast<double>(filled_lines(shape, std::int64_t{config["BM"]} * config["CLUSTER_M"]) *
+                          clusters_along_n(shape, config) * config["CLUSTER_M"] *
+                          config["CLUSTER_N"] * config["SPLIT"]);
   work.loads /= 64;                                             // one instruction for a box
   const double fetched = between_cache_lines(shape) ? 1.5 : 1;  // of a cache line's part
   // A cluster's copies share cache lines. Elsewhere they save nothing that a tile waits for.
@@ -341,6 +347,11 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   const double instructions = (swapped ? wn : wm) / 64;
   const double read = groups * instructions * (64 + (swapped ? wm : wn));
   work.shared_traffic = work.steps * bk * 2 * (bm + bn + read);
+  if (swapped && wn > 64 && bm > 64) {  // by results/2026-11-27-nvidia-h200-unseen-shapes
+    constexpr double measured = 1.1;
+    work.shared_traffic *= measured;
+    work.matrix_flops *= measured;
+  }
   work.overlapped = true;
   // Warpgroups do not wait for each other, but one alone waits for its products.
   work.barriers = work.steps * (config["GROUPS"] == 1 ? 0.75 : 0.25);
@@ -354,9 +365,10 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   // Sums that are kept, by their time on an H200: results/2026-11-27-nvidia-h200-stream-k. What it
   // gains is less for all tiles that were measured.
   if (config["STREAM_K"] != 0) work.barriers += bm * bn / 15;
-  if (config["FOLD"] != 0) {
-    add_folding(work, config, config["FOLD"] == 1);
-    if (config["FOLD"] == 2) work.barriers += 4 * bm * bn / 300;  // the exchange, by its cost
+  if (config["FOLD"] != 0) add_folding(work, config, config["FOLD"] == 1);
+  if (config["FOLD"] == 2) {
+    work.usable_units = usable_by_clusters(device, config["SPLIT"]);
+    work.barriers += 4 * bm * bn / 300;  // the exchange, by its cost
   }
   return work_of_launches(work, shape, config);
 }

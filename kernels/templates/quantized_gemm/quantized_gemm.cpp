@@ -218,7 +218,7 @@ Operation make_quantized_gemm() {
   t.dimensions = {{.name = "m",
                    .help = "rows of C",
                    .examples = {1, 3, 16, 40, 130},
-                   .at_run_time = RunTimeExtent{.exact_to = 8}},
+                   .at_run_time = RunTimeExtent{.exact_to = 8, .steps = 8}},
                   {.name = "n", .help = "columns of C"},
                   {.name = "k",
                    .help = "reduction dimension: whole blocks or groups of weights",

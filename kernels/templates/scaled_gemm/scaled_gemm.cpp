@@ -95,9 +95,10 @@ Operation make_scaled_gemm() {
       "that of gemm for the scaled numbers: 8 u sqrt(K) times the root of the sum of (a b)^2, "
       "u = 2^-24; with fp8 24 x 2^-13 times that root more, for matrix cores that add with 13 "
       "bits, where subnormal numbers count as the least normal one; the output's rounding";
-  t.dimensions = {{.name = "m", .help = "rows of C", .at_run_time = RunTimeExtent{.exact_to = 8}},
-                  {.name = "n", .help = "columns of C, rows of B"},
-                  scaled_gemm::numbers_of_line()};
+  t.dimensions = {
+      {.name = "m", .help = "rows of C", .at_run_time = RunTimeExtent{.exact_to = 8, .steps = 8}},
+      {.name = "n", .help = "columns of C, rows of B"},
+      scaled_gemm::numbers_of_line()};
   t.attributes = {byte_format_attribute("A and B"), scaled_gemm::scales_attribute("an operand")};
   t.dtypes = {{DType::bf16, DType::bf16}, {DType::f16, DType::f16}, {DType::f32, DType::f32}};
   t.sizes = {{{4096, 4096, 4096}},

@@ -2,7 +2,9 @@
 // kernel.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
+#include <set>
 
 #include "kernels/model/problem_rules.hpp"
 #include "tests/catalog.hpp"
@@ -19,7 +21,7 @@ using test::card;
 using test::gemm;
 
 TEST(Bucket, RoundsWhatVariesAtRunTimeAndNothingElse) {
-  EXPECT_EQ(bucket(gemm(517, 4097, 11008)), gemm(1024, 4097, 11008));
+  EXPECT_EQ(bucket(gemm(517, 4097, 11008)), gemm(576, 4097, 11008));
   EXPECT_EQ(bucket(gemm(1024, 64, 64)), gemm(1024, 64, 64));
   for (std::int64_t m = 1; m <= 8; ++m) EXPECT_EQ(bucket(gemm(m, 64, 64)), gemm(m, 64, 64));
   EXPECT_EQ(bucket(gemm(9, 64, 64)), gemm(16, 64, 64));
@@ -50,13 +52,35 @@ TEST(Bucket, RoundsWhatVariesAtRunTimeAndNothingElse) {
   EXPECT_EQ(rounded("argmax dtype=f16 out=i32 rows=100 cols=1000"), "rows=64 cols=1000");
 }
 
+// The number of tiles decides how many rounds of workgroups a product takes, and 1.5 rounds take as
+// long as two.
+TEST(Bucket, RowsOfProductsRoundToAnEighthOfAPowerOfTwo) {
+  const auto rounded = [](std::int64_t m) { return bucket(gemm(m, 64, 64)).dim("m"); };
+  EXPECT_EQ(rounded(17), 24);
+  EXPECT_EQ(rounded(65), 72);
+  EXPECT_EQ(rounded(129), 144);
+  EXPECT_EQ(rounded(2049), 2304);
+  EXPECT_EQ(rounded(2240), 2304);
+  EXPECT_EQ(rounded(2304), 2304);
+  EXPECT_EQ(rounded(4095), 4096);
+  std::set<std::int64_t> all;
+  for (std::int64_t m = 1; m <= 16384; ++m) {
+    const std::int64_t to = rounded(m);
+    EXPECT_GE(to, m);
+    EXPECT_LE(to - m, m <= 8 ? 0 : std::max<std::int64_t>(7, m / 8)) << m;
+    EXPECT_EQ(rounded(to), to) << m;
+    all.insert(to);
+  }
+  EXPECT_EQ(all.size(), 8 + 1 + 2 + 4 + 8 * 8);  // to 8, 16, 32, 64, and 8 to each power above
+}
+
 /// Returns a random problem of the bucket of `representative`.
 Problem random_member(const Problem& representative, std::mt19937_64& random) {
   Problem member = representative;
   for (std::size_t i = 0; i < member.dims.size(); ++i) {
     const std::int64_t extent = representative.dims[i].second;
     if (extent == 0) continue;  // a flag
-    for (int tries = 0; tries < 8; ++tries) {
+    for (int tries = 0; tries < 40; ++tries) {
       Problem changed = member;
       changed.dims[i].second =
           extent / 2 + 1 +

@@ -131,6 +131,19 @@ TEST_F(LookupOrder, ShapesThatAreFarDoNotCount) {
   EXPECT_EQ(databases_.open(here_).find(gemm(128, 64, 64)).origin, LookupOrigin::nearest_shape);
 }
 
+// Nobody would choose `naive` but for the shape for which it was certified, or its bucket.
+TEST_F(LookupOrder, OnNvidiaAPredictionBeatsAWorseWinnerOfAnotherShape) {
+  const auto hopper = card("sm_90", "aa");
+  databases_.add(winner(gemm(96, 64, 64), hopper, plain_config(1)));
+  EXPECT_EQ(databases_.open(hopper).find(gemm(64, 64, 64)).origin, LookupOrigin::predicted);
+  for (const std::int64_t m : {89, 90, 95}) {  // the winner's shape represents them
+    EXPECT_EQ(databases_.open(hopper).find(gemm(m, 64, 64)).config, plain_config(1)) << m;
+  }
+  const Config good = databases_.open(hopper).find(gemm(64, 64, 64)).config;
+  databases_.add(winner(gemm(48, 64, 64), hopper, good));
+  EXPECT_EQ(databases_.open(hopper).find(gemm(64, 64, 64)).problem, gemm(48, 64, 64).key());
+}
+
 TEST_F(LookupOrder, WhereTheDefaultWonItIsThisProblemsDefault) {
   const Problem asked = gemm(4096, 4096, 4096), near = gemm(2048, 4096, 4096);
   auto result = winner(near, here_, plain_config(1));
@@ -147,7 +160,7 @@ TEST_F(LookupOrder, LengthsOfABucketShareTheirAnswerUnlessOneIsRecorded) {
   databases_.add(winner(gemm(128, 64, 64), here_, plain_config(2)));
   databases_.add(winner(gemm(70, 64, 64), here_, plain_config(3)));
   const auto lookup = databases_.open(here_);
-  for (const std::int64_t m : {65, 66, 90, 127}) {
+  for (const std::int64_t m : {121, 122, 125, 127}) {
     EXPECT_EQ(lookup.find(gemm(m, 64, 64)).problem, gemm(128, 64, 64).key()) << m;
     EXPECT_EQ(lookup.find(gemm(m, 64, 64)).origin, LookupOrigin::nearest_shape);
     EXPECT_EQ(lookup.find(gemm(m, 512, 64)).config, lookup.find(gemm(128, 512, 64)).config);

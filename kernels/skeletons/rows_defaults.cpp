@@ -1,0 +1,163 @@
+#include <algorithm>
+
+#include "kernels/planning/device_limits.hpp"
+#include "kernels/planning/stride_attributes.hpp"
+#include "kernels/skeletons/rows_space.hpp"
+#include "runtime/device/hardware/architectures.hpp"
+
+namespace greta::kernels::rows {
+namespace {
+
+void add_subgroup(Config& config, const DeviceInfo& device) {
+  if (device.language != Language::glsl) return;
+  const auto size = static_cast<int>(device.subgroup_size);
+  const bool whole = device.subgroup_size_control && config["THREADS"] % size == 0 &&
+                     config["THREADS"] / size <= 32;
+  config.values.emplace_back("SUBGROUP", whole ? size : 0);
+}
+
+/// Returns the registers of column weights. If a thread holds many elements, weights are loaded
+/// only when they are needed (fixed_first).
+std::int64_t weight_registers(int beside, std::int64_t held, const Config& c) {
+  return select(c["STAY"] > 0 || held <= 16, held * beside, 8);
+}
+
+/// Returns whether rows need nothing but themselves: no mask, residual or weights.
+bool alone(const Shape& s) {
+  return s.tensors.size() <= 2;  // X and Y
+}
+
+/// Returns the most elements of a row that a thread holds by default
+/// (results/2026-11-27-nvidia-h200-unseen-shapes).
+std::int64_t most_held_by_default(const Shape& s, const DeviceInfo& device, std::int64_t threads) {
+  if (threads <= 256) return alone(s) ? 56 : 48;
+  return threads <= 512 && device.vendor == "NVIDIA" && device.language == Language::hip ? 48 : 32;
+}
+
+/// Returns whether compilers are expected to avoid spills. They need more registers than the space
+/// requires.
+bool roomy(const Shape& s, const DeviceInfo& device, const Config& c) {
+  const std::int64_t held = vectors_of_thread(s.cols, c) * c["VEC"];
+  const std::int64_t weights = s.operation.registers_beside == 0
+                                   ? 0
+                                   : weight_registers(s.operation.registers_beside, held, c);
+  // AMD compilers keep values of additive masks and weights in addition to the held elements, and
+  // load all weights of a vector at once.
+  const auto& operands = s.tensors;
+  const std::int64_t beside =
+      device.vendor == "AMD" ? held / 2 + 8 * std::max<std::int64_t>(0, weights_of(s) - 1) : 0;
+  const std::int64_t needed = held + beside + weights + s.operation.statistic_words + 23;
+  // Many scalar loads need additional registers.
+  const bool two = has(operands, "mask") || has(operands, "residual");
+  if (c["VEC"] == 1 && held > 16 && (two || device.vendor == "AMD")) return false;
+  return held <= most_held_by_default(s, device, c["THREADS"]) &&
+         needed * c["THREADS"] <= register_file(device);
+}
+
+/// Returns the number of threads of a row if there are more rows than units: each loads a few
+/// vectors. Up to 5 vectors a thread, a row stays in one wave, which needs no barrier, and up to 6
+/// in a quarter or a half of the largest workgroup, of which several share a unit; in a quarter up
+/// to 56 elements if there is nothing else to hold. 32 threads and less share a row only if all
+/// rows keep the device busy.
+std::int64_t lanes_of_many(const Shape& s, int vec, int loads, std::int64_t busy) {
+  constexpr std::int64_t wave = 32, quarter = 256, half = 512, busy_threads = 512;
+  const std::int64_t vectors = s.cols / vec, of_quarter = alone(s) ? std::min(13, 56 / vec) : 6;
+  std::int64_t lanes = std::min<std::int64_t>(next_power(ceil_div(vectors, loads)), 1024);
+  if (vectors <= 6 * half) lanes = std::min(lanes, half);
+  if (vectors <= of_quarter * quarter) lanes = std::min(lanes, quarter);
+  if (vectors <= 5 * wave) lanes = std::min(lanes, wave);
+  const std::int64_t least = next_power(ceil_div(2 * busy * busy_threads, 3 * s.rows));  // rounded
+  return std::max(lanes, std::min({wave, next_power(vectors), least}));
+}
+
+}  // namespace
+
+/// A load of 16 bytes per thread if there are fewer rows than units, else three or four
+/// (results/2026-11-27-nvidia-h200-row-defaults). Workgroups have at least 128 threads, or one wave
+/// if rows are few and short, with loads of less than 16 bytes.
+std::vector<Config> held_defaults(const Shape& s, const DeviceInfo& device) {
+  const std::int64_t rows = s.rows, cols = s.cols, busy = busy_workgroups(device);
+  const int widest = widest_of(s.strides, s.in, s.cols);
+  const std::int64_t vectors = cols / widest;
+  const bool cpu = vectorising_cpu(device), few = cpu || rows <= busy;
+  const std::int64_t least = cpu ? 64 : std::max<std::int64_t>(32, device.subgroup_size);
+  std::vector<Config> configs;
+  const auto add = [&](std::int64_t lanes) {
+    const std::int64_t threads = std::max<std::int64_t>(lanes, cpu ? 32 : 128);
+    const std::int64_t together = std::min(threads / lanes, next_power(rows));
+    const std::int64_t all = std::max(lanes * together, least);
+    int vec = widest;
+    while (vec > 1 && all / together * vec >= 2 * next_power(cols)) vec /= 2;
+    Config config{"held",
+                  {{"THREADS", static_cast<int>(all)},
+                   {"ROWS", static_cast<int>(together)},
+                   {"VEC", vec},
+                   {"STAY", 0}}};
+    add_subgroup(config, device);
+    if (cpu || roomy(s, device, config)) configs.push_back(std::move(config));
+  };
+  for (const int loads : {few ? 1 : rows < 4 * busy ? 3 : 4, 4, 8, 64}) {
+    add(few ? std::min<std::int64_t>(next_power(ceil_div(vectors, loads)), cpu ? 8 : 1024)
+            : lanes_of_many(s, widest, loads, busy));
+  }
+  if (configs.empty()) add(std::min<std::int64_t>(next_power(vectors), 1024));
+  return configs;
+}
+
+/// For long rows of an operation that needs their mean before the rest, as layernorm does: while
+/// threads wait for each other, the next rows arrive
+/// (results/2026-11-27-nvidia-h200-unseen-shapes).
+std::vector<Config> staged_defaults(const Shape& s, const DeviceInfo& device) {
+  constexpr int words_of_moments = 3;
+  const int widest = widest_of(s.strides, s.in, s.cols);
+  const std::int64_t vectors = s.cols / widest;
+  const bool measured = has_clusters(device.architecture) && device.language == Language::hip;
+  if (!measured || s.operation.statistic_words < words_of_moments || vectors <= 1024 ||
+      !s.operation.splits) {
+    return {};
+  }
+  const auto config = [&s, widest](int threads, int stay, int ahead) {
+    return Config{"staged",
+                  {{"THREADS", threads},
+                   {"VEC", widest},
+                   {"STAY", stay},
+                   {"AHEAD", ahead},
+                   {"CLUSTER", 2},
+                   {"KEEP", weights_of(s) > 0 ? in_registers : 0}}};
+  };
+  if (vectors <= 1536) return {config(128, 2, 1)};
+  if (vectors <= 3072) return {config(256, 2, 2), config(256, 1, 1)};
+  return {config(256, 1, 1)};
+}
+
+std::vector<Config> streamed_defaults(const Shape& s, const DeviceInfo& device) {
+  const int vec = widest_of(s.strides, s.in, s.cols);
+  std::vector<Config> configs;
+  for (const int threads : {vectorising_cpu(device) ? 32 : 512, 256, 1024}) {
+    Config config{"streamed", {{"THREADS", threads}, {"ROWS", 1}, {"VEC", vec}, {"ITEMS", 4}}};
+    add_subgroup(config, device);
+    configs.push_back(std::move(config));
+  }
+  return configs;
+}
+
+/// For rows that are too few to occupy the device and long enough to split.
+std::vector<Config> split_defaults(const Shape& s, const DeviceInfo& device) {
+  const std::int64_t rows = s.rows, cols = s.cols;
+  const std::int64_t busy = busy_workgroups(device);
+  if (vectorising_cpu(device) || 2 * rows > busy || cols < 8192) return {};
+  const int vec = widest_of(s.strides, s.in, s.cols);
+  int split = 2;
+  while (split < 128 && rows * split < busy && cols / split > 4096) split *= 2;
+  Config config{"split", {{"THREADS", 256}, {"VEC", vec}, {"ITEMS", 4}, {"SPLIT", split}}};
+  add_subgroup(config, device);
+  return {config};
+}
+
+/// For rows shorter than a wave.
+std::vector<Config> naive_defaults(const Shape& s, const DeviceInfo&) {
+  if (s.cols >= 64) return {};
+  return {{"naive", {{"THREADS", 64}}}};
+}
+
+}  // namespace greta::kernels::rows
