@@ -12,6 +12,7 @@ namespace greta::capture {
 
 const EventNames cuda_events{.file = "libcuda",
                              .create = "cuEventCreate",
+                             .destroy = "cuEventDestroy_v2",
                              .record = "cuEventRecord",
                              .query = "cuEventQuery",
                              .elapsed = "cuEventElapsedTime",
@@ -19,10 +20,13 @@ const EventNames cuda_events{.file = "libcuda",
                              .exchange_mode = "cuThreadExchangeStreamCaptureMode",
                              .context_get = "cuCtxGetCurrent",
                              .context_set = "cuCtxSetCurrent",
+                             .device_get = "cuCtxGetDevice",
+                             .device_state = "cuDevicePrimaryCtxGetState",
                              .last_error = nullptr,
                              .peek_error = nullptr};
 const EventNames hip_events{.file = "libamdhip64",
                             .create = "hipEventCreateWithFlags",
+                            .destroy = "hipEventDestroy",
                             .record = "hipEventRecord",
                             .query = "hipEventQuery",
                             .elapsed = "hipEventElapsedTime",
@@ -30,6 +34,8 @@ const EventNames hip_events{.file = "libamdhip64",
                             .exchange_mode = "hipThreadExchangeStreamCaptureMode",
                             .context_get = nullptr,
                             .context_set = nullptr,
+                            .device_get = nullptr,
+                            .device_state = nullptr,
                             .last_error = "hipGetLastError",
                             .peek_error = "hipPeekAtLastError"};
 
@@ -41,6 +47,7 @@ constexpr unsigned slots = 256, tries = 16;
 /// The functions of a runtime.
 struct Events {
   int (*create)(void** event, unsigned flags);
+  int (*destroy)(void* event);
   int (*record)(void* event, void* stream);
   int (*query)(void* event);
   int (*elapsed)(float* ms, void* begin, void* end);
@@ -48,6 +55,8 @@ struct Events {
   int (*exchange_mode)(int* mode);
   int (*context_get)(void** context);
   int (*context_set)(void* context);
+  int (*device_get)(int* device);
+  int (*device_state)(int device, unsigned* flags, int* is_active);
   int (*last_error)();
   int (*peek_error)();
   std::atomic<int> state;  ///< absent, being_found, found
@@ -57,9 +66,10 @@ enum { absent, being_found, found };
 enum : int { is_free, is_taken, is_pending };
 struct Slot {
   std::atomic<int> state;
-  Entry* entry;
+  Entry* entry;  ///< nullptr: the call failed
   const Events* events;
-  void *context, *begin, *end;  ///< events of this context; nullptr: none yet
+  int device;
+  void *context, *begin, *end;
 };
 
 Events runtimes[2];
@@ -84,12 +94,15 @@ const Events* find_events(const EventNames* names) {
   int before = absent;
   if (!events.state.compare_exchange_strong(before, being_found)) return nullptr;
   const bool has_all =
-      get(*names, names->create, events.create) && get(*names, names->record, events.record) &&
-      get(*names, names->query, events.query) && get(*names, names->elapsed, events.elapsed) &&
+      get(*names, names->create, events.create) && get(*names, names->destroy, events.destroy) &&
+      get(*names, names->record, events.record) && get(*names, names->query, events.query) &&
+      get(*names, names->elapsed, events.elapsed) &&
       get(*names, names->is_capturing, events.is_capturing) &&
       get(*names, names->exchange_mode, events.exchange_mode) &&
       get(*names, names->context_get, events.context_get) &&
       get(*names, names->context_set, events.context_set) &&
+      get(*names, names->device_get, events.device_get) &&
+      get(*names, names->device_state, events.device_state) &&
       get(*names, names->last_error, events.last_error) &&
       get(*names, names->peek_error, events.peek_error);
   events.state.store(has_all ? found : absent, std::memory_order_release);
@@ -115,25 +128,15 @@ bool is_chosen(const Entry& entry) {
   return (number & (number - 1)) == 0 && (__builtin_ctzll(number) & 1) != 0;
 }
 
-/// Takes a slot whose events, if it has any, are of this context. Returns its number, from 1 on.
-unsigned take_slot(const Events& events, void* context) {
+/// Takes a slot. Returns its number, from 1 on; 0 if many are in use.
+unsigned take_slot() {
   const unsigned start = next_slot.fetch_add(1, std::memory_order_relaxed);
   for (unsigned i = 0; i < tries; ++i) {
     const unsigned at = (start + i) % slots;
     int before = is_free;
-    if (!slot[at].state.compare_exchange_strong(before, is_taken)) continue;
-    const bool fits =
-        slot[at].begin == nullptr || (slot[at].events == &events && slot[at].context == context);
-    if (fits) return at + 1;
-    slot[at].state.store(is_free, std::memory_order_release);
+    if (slot[at].state.compare_exchange_strong(before, is_taken)) return at + 1;
   }
   return 0;
-}
-
-/// Forgets the events of a slot, which can be of no use: the context may have gone.
-void give_up(Slot& used) {
-  used.begin = used.end = nullptr;
-  used.state.store(is_free, std::memory_order_release);
 }
 
 /// An error of the calls here is not one of the program's.
@@ -141,17 +144,43 @@ void clear_error(const Events& events) {
   if (events.last_error != nullptr) events.last_error();
 }
 
-bool create_events(const Events& events, Slot& used) {
-  if (used.begin != nullptr) return true;
-  if (events.create(&used.begin, 0) == 0 && events.create(&used.end, 0) == 0) return true;
+/// Destroys the events of a slot and frees it.
+void free_slot(Slot& used) {
+  for (void* const event : {used.begin, used.end}) {
+    if (event != nullptr) used.events->destroy(event);
+  }
+  used.begin = used.end = nullptr;
+  used.state.store(is_free, std::memory_order_release);
+}
+
+/// Creates the events of a slot and records the first one.
+bool begin_slot(Slot& used, void* stream) {
+  const Events& events = *used.events;
+  if (events.create(&used.begin, 0) == 0 && events.create(&used.end, 0) == 0 &&
+      events.record(used.begin, stream) == 0) {
+    return true;
+  }
   clear_error(events);
   return false;
 }
 
-/// Returns whether the slot is done with: its time is known, or never will be.
-bool read_time(Slot& used) {
+/// Returns whether events of the slot's device are there: a program may have reset it.
+bool is_active(const Slot& used) {
+  if (used.events->device_state == nullptr) return true;
+  unsigned flags = 0;
+  int active = 0;
+  return used.events->device_state(used.device, &flags, &active) == 0 && active != 0;
+}
+
+/// Reads the time of a slot, and frees it if that is known, or never will be.
+void read_time(Slot& used) {
   const Events& events = *used.events;
+  if (!is_active(used)) {
+    used.begin = used.end = nullptr;
+    return free_slot(used);
+  }
   const Relaxed relaxed(events);
+  if (used.entry == nullptr) return free_slot(used);
   int status = events.query(used.end);
   if (status == no_context && events.context_set != nullptr) {
     events.context_set(used.context);
@@ -160,10 +189,9 @@ bool read_time(Slot& used) {
   float ms = 0;
   if (status == 0) status = events.elapsed(&ms, used.begin, used.end);
   if (status == 0 && ms > 0) add_time(*used.entry, 1000 * ms);
-  if (status == 0) return true;
-  clear_error(events);
-  if (status != not_ready) used.begin = used.end = nullptr;
-  return status != not_ready;
+  if (status != 0) clear_error(events);
+  if (status == not_ready) return used.state.store(is_pending, std::memory_order_release);
+  free_slot(used);
 }
 
 }  // namespace
@@ -181,34 +209,32 @@ void EventTimer::begin(const Library& library, Entry* entry, void* handle, void*
     return;
   }
   const Relaxed relaxed(*events);
-  int is_capturing = 0;
+  int is_capturing = 0, device = 0;
   void* context = nullptr;
   if (events->is_capturing(stream, &is_capturing) != 0) return clear_error(*events);
   if (is_capturing != 0) return;
   if (events->context_get != nullptr && events->context_get(&context) != 0) return;
-  const unsigned number = take_slot(*events, context);
+  if (events->device_get != nullptr && events->device_get(&device) != 0) return;
+  const unsigned number = take_slot();
   if (number == 0) return;
   Slot& taken = slot[number - 1];
-  taken.entry = entry, taken.events = events, taken.context = context;
-  if (!create_events(*events, taken)) return give_up(taken);
-  if (events->record(taken.begin, stream) != 0) {
-    clear_error(*events);
-    return give_up(taken);
-  }
+  taken.entry = entry, taken.events = events, taken.device = device, taken.context = context;
+  if (!begin_slot(taken, stream)) return free_slot(taken);
   slot_ = number, stream_ = stream;
 }
 
 void EventTimer::end(bool has_succeeded) {
   if (slot_ == 0) return;
   Slot& taken = slot[slot_ - 1];
-  if (!has_succeeded) {  // the call's own error stays the last one
-    taken.state.store(is_free, std::memory_order_release);
+  if (!has_succeeded) {  // its error stays the last one; the reader destroys the events
+    taken.entry = nullptr;
+    taken.state.store(is_pending, std::memory_order_release);
     return;
   }
   const Relaxed relaxed(*taken.events);
   if (taken.events->record(taken.end, stream_) != 0) {
     clear_error(*taken.events);
-    return give_up(taken);
+    return free_slot(taken);
   }
   taken.state.store(is_pending, std::memory_order_release);
   // Before what the runtime does at the end, which was registered earlier.
@@ -224,13 +250,16 @@ void read_times() {
   for (Slot& each : slot) {
     int before = is_pending;
     if (!each.state.compare_exchange_strong(before, is_taken)) continue;
-    each.state.store(read_time(each) ? is_free : is_pending, std::memory_order_release);
+    read_time(each);
   }
 }
 
 void forget_times() {
   owner.store(0);
-  for (Slot& each : slot) give_up(each);
+  for (Slot& each : slot) {
+    each.begin = each.end = nullptr;
+    each.state.store(is_free);
+  }
 }
 
 }  // namespace greta::capture

@@ -9,8 +9,9 @@ struct Library;
 
 /// Names of the functions of CUDA's driver or of HIP that time what a stream does.
 struct EventNames {
-  const char *file, *create, *record, *query, *elapsed, *is_capturing, *exchange_mode;
+  const char *file, *create, *destroy, *record, *query, *elapsed, *is_capturing, *exchange_mode;
   const char *context_get, *context_set;  ///< nullptr: events need no current context
+  const char *device_get, *device_state;  ///< nullptr: events can be asked for after a reset
   const char *last_error, *peek_error;    ///< nullptr: there is no last error
 };
 extern const EventNames cuda_events, hip_events;

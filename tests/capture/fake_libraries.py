@@ -51,9 +51,9 @@ DESCRIPTORS = {
 # The runtimes below, with the functions that time calls. An event's number says which one it is, the least bits of a stream
 # whether it is recorded into a graph. Of two events, the time is 1/8 ms for each event that was made before.
 RUNTIMES = {
-    "libcuda.so.1": ("cuEventCreate", "cuEventRecord", "cuEventQuery", "cuEventElapsedTime", "cuStreamIsCapturing",
+    "libcuda.so.1": ("cuEventCreate", "cuEventDestroy_v2", "cuEventRecord", "cuEventQuery", "cuEventElapsedTime", "cuStreamIsCapturing",
                      "cuThreadExchangeStreamCaptureMode"),
-    "libamdhip64.so.6": ("hipEventCreateWithFlags", "hipEventRecord", "hipEventQuery", "hipEventElapsedTime",
+    "libamdhip64.so.6": ("hipEventCreateWithFlags", "hipEventDestroy", "hipEventRecord", "hipEventQuery", "hipEventElapsedTime",
                          "hipStreamIsCapturing", "hipThreadExchangeStreamCaptureMode"),
 }
 RUNTIME_OF = {"libcublas.so.12": "libcuda.so.1", "libcublasLt.so.12": "libcuda.so.1"}
@@ -61,18 +61,26 @@ EVENTS = r"""
 static long made;
 static _Thread_local int mode;
 static int relaxed(void) { if (mode != 2) abort(); return 0; }
+// Events of a device that was reset can't be asked for.
+static int usable(void) { if (setting("FAKE_RESET")) abort(); return relaxed(); }
 int CREATE(void** event, unsigned flags) { *event = (void*)++made; return relaxed(); }
+int DESTROY(void* event) { if ((long)event > made) abort(); return usable(); }
 int RECORD(void* event, void* stream) {
   relaxed();
   note("RECORD", 2, (unsigned long[]){(unsigned long)event, (unsigned long)stream});
   return 0;
 }
-int QUERY(void* event) { relaxed(); return setting("FAKE_NOT_READY") != 0 ? 600 : setting("FAKE_EVENT_ERROR"); }
+int QUERY(void* event) { usable(); return setting("FAKE_NOT_READY") != 0 ? 600 : setting("FAKE_EVENT_ERROR"); }
 int ELAPSED(float* ms, void* begin, void* end) { *ms = 0.125f * (float)(long)begin; return relaxed(); }
 int CAPTURING(void* stream, int* result) { *result = setting("FAKE_IN_GRAPH"); return relaxed(); }
 int EXCHANGE(int* wanted) { const int before = mode; mode = *wanted; *wanted = before; return 0; }
 int cuCtxGetCurrent(void** context) { *context = (void*)7; return 0; }
 int cuCtxSetCurrent(void* context) { return 0; }
+int cuCtxGetDevice(int* device) { *device = 3; return 0; }
+int cuDevicePrimaryCtxGetState(int device, unsigned* flags, int* active) {
+  *active = device == 3 && !setting("FAKE_RESET");
+  return 0;
+}
 int hipGetLastError(void) { return note("hipGetLastError", 0, NULL); }
 int hipPeekAtLastError(void) { return setting("FAKE_LAST_ERROR"); }
 """
@@ -81,7 +89,7 @@ int hipPeekAtLastError(void) { return setting("FAKE_LAST_ERROR"); }
 def runtime_source(file):
     """Returns the source of a runtime."""
     source = EVENTS
-    for word, name in zip(("CREATE", "RECORD", "QUERY", "ELAPSED", "CAPTURING", "EXCHANGE"), RUNTIMES[file]):
+    for word, name in zip(("CREATE", "DESTROY", "RECORD", "QUERY", "ELAPSED", "CAPTURING", "EXCHANGE"), RUNTIMES[file]):
         source = source.replace(word, name)
     return COMMON + source
 

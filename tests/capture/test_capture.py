@@ -151,7 +151,7 @@ class Times(Programs):
         words = self.logged(self.linked, "often", 40)
         order = "".join("R" if line[0] == "cuEventRecord" else "m" for line in words)
         self.assertEqual(order, "m" + "RmR" + 5 * "m" + "RmR" + 23 * "m" + "RmR" + 8 * "m")
-        # Two events each, of which the first ones are the shortest here; handle 0 has no stream of its own.
+        # The first ones are the shortest here; handle 0 has no stream of its own.
         self.assertEqual([line[1:] for line in words if line[0] == "cuEventRecord"][:2], [["1", "0"], ["2", "0"]])
         row, = self.rows()
         self.assertEqual((row["count"], row["timed"], row["least_us"]), (40, 3, 125))
@@ -175,7 +175,7 @@ class Times(Programs):
                 self.assertNotIn("timed", self.rows()[0])
 
     def test_what_the_device_has_not_reached_is_not_waited_for(self):
-        for env in ({"FAKE_NOT_READY": "1"}, {"FAKE_EVENT_ERROR": "700"}):
+        for env in ({"FAKE_NOT_READY": "1"}, {"FAKE_EVENT_ERROR": "700"}, {"FAKE_RESET": "1"}):
             with self.subTest(env):
                 self.logged(self.linked, "often", 40, **env)
                 self.assertEqual(self.counts(), {64: 40})
