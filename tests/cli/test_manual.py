@@ -1,5 +1,4 @@
 """Protects: manual pages and completions contain every command and option of --help."""
-import json
 import os
 import pty
 import re
@@ -53,7 +52,7 @@ class Manual(Case):
 
     def test_the_readme_shows_every_command_of_greta_tune(self):
         """Of the operations, which are commands as well, it shows some."""
-        operations = [one["operation"] for one in json.loads(said(TUNE, "operations", "--json"))]
+        operations = commands(said(TUNE, "verify", "--help"))
         shown = (SOURCE / "README.md").read_text()
         missing = [command for command in commands(said(TUNE, "--help"))
                    if command not in operations and f"greta-tune {command} " not in shown]
