@@ -42,7 +42,6 @@ std::uint32_t new_entry(const Call& call, const FactorValue (&factors)[2]) {
   Entry& entry = entries[index];
   entry.call = call;
   for (int i = 0; i < 2; ++i) entry.factors[i] = factors[i];
-  entry.count.store(1, std::memory_order_relaxed);
   entry.ready.store(true, std::memory_order_release);
   return index + 1;
 }
@@ -59,7 +58,7 @@ std::uint32_t settled(std::uint32_t at) {
 
 }  // namespace
 
-bool count_call(const Call& call, const FactorValue (&factors)[2]) {
+Entry* find_entry(const Call& call, const FactorValue (&factors)[2]) {
   auto at = static_cast<std::uint32_t>(hash_of(call)) % cells;
   for (std::uint32_t step = 0; step < cells; ++step, at = (at + 1) % cells) {
     std::uint32_t value = settled(at);
@@ -69,19 +68,30 @@ bool count_call(const Call& call, const FactorValue (&factors)[2]) {
       } else {
         const std::uint32_t number = new_entry(call, factors);
         cell[at].store(number, std::memory_order_release);
-        if (number == 0) uncounted.fetch_add(1, std::memory_order_relaxed);
-        return number != 0;
+        return number != 0 ? &entries[number - 1] : nullptr;
       }
     }
     if (value == 0 || value == being_written) continue;
     Entry& entry = entries[value - 1];
     if (std::memcmp(&entry.call, &call, sizeof call) != 0) continue;
-    entry.count.fetch_add(1, std::memory_order_relaxed);
     note_values(entry, factors);
-    return false;
+    return &entry;
   }
+  return nullptr;
+}
+
+bool count_call(Entry* entry) {
+  if (entry != nullptr) return entry->count.fetch_add(1, std::memory_order_relaxed) == 0;
   uncounted.fetch_add(1, std::memory_order_relaxed);
   return false;
+}
+
+void add_time(Entry& entry, float us) {
+  float least = entry.least_us.load(std::memory_order_relaxed);
+  while ((least == 0 || us < least) &&
+         !entry.least_us.compare_exchange_weak(least, us, std::memory_order_relaxed)) {
+  }
+  entry.timed.fetch_add(1, std::memory_order_relaxed);
 }
 
 std::uint32_t entry_count() {

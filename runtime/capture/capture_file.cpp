@@ -25,8 +25,13 @@ Path pattern;  // absolute, with %p
 Path wanted;   // with the number of the process
 Path target;   // what this process wrote; empty: nothing yet
 bool is_quiet, has_failed;
-pid_t owner;              // the process whose calls are counted
-std::uint64_t published;  // calls in the file
+pid_t owner;  // the process whose calls are counted
+/// What the table has.
+struct Totals {
+  std::uint64_t calls = 0, timed = 0;
+  std::uint32_t kinds = 0;
+};
+Totals published;  // what the file has
 std::atomic_flag is_writing = ATOMIC_FLAG_INIT;
 
 /// Makes a path absolute. Returns whether it fits.
@@ -88,7 +93,9 @@ int write_rows(const Path& path) {
   write_head(out, owner);
   const std::uint32_t count = entry_count();
   for (std::uint32_t i = 0; i < count; ++i) {
-    if (entry(i).ready.load(std::memory_order_acquire)) write_row(out, entry(i));
+    // Of some kinds, all calls may have failed.
+    const bool is_ready = entry(i).ready.load(std::memory_order_acquire);
+    if (is_ready && entry(i).count.load(std::memory_order_relaxed) > 0) write_row(out, entry(i));
   }
   int error = out.finish();
   if (close(descriptor) != 0 && error == 0) error = errno;
@@ -117,10 +124,13 @@ int claim(const Path& part) {
   return EEXIST;
 }
 
-std::uint64_t total() {
-  std::uint64_t sum = uncounted_calls();
+Totals totals() {
+  Totals sum{.calls = uncounted_calls()};
   for (std::uint32_t i = 0, count = entry_count(); i < count; ++i) {
-    sum += entry(i).count.load(std::memory_order_relaxed);
+    const std::uint64_t calls = entry(i).count.load(std::memory_order_relaxed);
+    sum.calls += calls;
+    sum.timed += entry(i).timed.load(std::memory_order_relaxed);
+    sum.kinds += calls > 0 ? 1 : 0;
   }
   return sum;
 }
@@ -140,7 +150,7 @@ void report_last() {
   if (is_quiet || has_failed || target[0] == '\0') return;
   char what[128];
   std::snprintf(what, sizeof what, ": %llu calls of %u different GEMMs",
-                static_cast<unsigned long long>(published), entry_count());
+                static_cast<unsigned long long>(published.calls), published.kinds);
   report(target, what);
   if (uncounted_calls() > 0) report(target, ": is not complete, as there were too many shapes");
 }
@@ -161,9 +171,10 @@ void publish(bool last) {
     const timespec moment{0, 1000000};
     nanosleep(&moment, nullptr);
   }
-  const std::uint64_t calls = total();
-  if (calls != published && !has_failed) {
-    published = calls;
+  const Totals now = totals();
+  const bool is_new = now.calls != published.calls || now.timed != published.timed;
+  if (is_new && now.calls > 0 && !has_failed) {
+    published = now;
     write_file();
   }
   if (last) report_last();
@@ -174,7 +185,7 @@ void forget_file() {
   clear_calls();
   owner = getpid();
   target[0] = '\0';
-  published = 0;
+  published = {};
   is_writing.clear();
   if (!expand()) fail(pattern, ENAMETOOLONG);
 }

@@ -17,10 +17,10 @@ namespace {
     return forward(                                                                                \
         symbol, GRETA_CALLER,                                                                      \
         [&](const Library& library) {                                                              \
-          record(library, handle,                                                                  \
-                 gemm_call(symbol, {a_type, b_type, c_type, compute_32f}, op_a, op_b, m, n, k,     \
-                           lda, ldb, ldc),                                                         \
-                 alpha, beta);                                                                     \
+          return describe_product(library, handle,                                                 \
+                                  gemm_call(symbol, {a_type, b_type, c_type, compute_32f}, op_a,   \
+                                            op_b, m, n, k, lda, ldb, ldc),                         \
+                                  alpha, beta);                                                    \
         },                                                                                         \
         handle, op_a, op_b, m, n, k, alpha, a, a_type, lda, b, b_type, ldb, beta, c, c_type, ldc); \
   }
@@ -49,7 +49,7 @@ void record_groups(const Library& library, void* handle, const Symbol& symbol, c
     const auto at = [&](const void* factors) {
       return static_cast<const char*>(factors) + bytes * static_cast<std::size_t>(i);
     };
-    record(library, handle, call, at(alpha), at(beta));
+    count(describe_product(library, handle, call, at(alpha), at(beta)));
   }
 }
 

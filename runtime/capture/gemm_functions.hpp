@@ -14,8 +14,9 @@ int gemm(Symbol& symbol, const void* caller, const Types& types, void* handle, i
   return forward(
       symbol, caller,
       [&](const Library& library) {
-        record(library, handle, gemm_call(symbol, types, op_a, op_b, m, n, k, lda, ldb, ldc), alpha,
-               beta);
+        return describe_product(library, handle,
+                                gemm_call(symbol, types, op_a, op_b, m, n, k, lda, ldb, ldc), alpha,
+                                beta);
       },
       handle, op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
 }
@@ -30,7 +31,7 @@ int batched_gemm(Symbol& symbol, const void* caller, const Types& types, void* h
         Call call = gemm_call(symbol, types, op_a, op_b, m, n, k, lda, ldb, ldc);
         call.batch_kind = Batch::pointers;
         call.batch = batch;
-        record(library, handle, call, alpha, beta);
+        return describe_product(library, handle, call, alpha, beta);
       },
       handle, op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, batch);
 }
@@ -53,7 +54,7 @@ int strided_gemm(Symbol& symbol, const void* caller, const Types& types, void* h
       [&](const Library& library) {
         Call call = gemm_call(symbol, types, op_a, op_b, m, n, k, lda, ldb, ldc);
         add_strides(call, batch, stride_a, stride_b, stride_c, stride_c);
-        record(library, handle, call, alpha, beta);
+        return describe_product(library, handle, call, alpha, beta);
       },
       handle, op_a, op_b, m, n, k, alpha, a, lda, stride_a, b, ldb, stride_b, beta, c, ldc,
       stride_c, batch);
@@ -97,10 +98,10 @@ int strided_gemm(Symbol& symbol, const void* caller, const Types& types, void* h
     return forward(                                                                               \
         symbol, GRETA_CALLER,                                                                     \
         [&](const Library& library) {                                                             \
-          record(library, handle,                                                                 \
-                 gemm_call(symbol, {a_type, b_type, c_type, COMPUTE(compute)}, op_a, op_b, m, n,  \
-                           k, lda, ldb, ldc),                                                     \
-                 alpha, beta);                                                                    \
+          return describe_product(library, handle,                                                \
+                                  gemm_call(symbol, {a_type, b_type, c_type, COMPUTE(compute)},   \
+                                            op_a, op_b, m, n, k, lda, ldb, ldc),                  \
+                                  alpha, beta);                                                   \
         },                                                                                        \
         handle, op_a, op_b, m, n, k, alpha, a, a_type, lda, b, b_type, ldb, beta, c, c_type, ldc, \
         compute, algorithm);                                                                      \
@@ -119,7 +120,7 @@ int strided_gemm(Symbol& symbol, const void* caller, const Types& types, void* h
                                 n, k, lda, ldb, ldc);                                              \
           call.batch_kind = Batch::pointers;                                                       \
           call.batch = batch;                                                                      \
-          record(library, handle, call, alpha, beta);                                              \
+          return describe_product(library, handle, call, alpha, beta);                             \
         },                                                                                         \
         handle, op_a, op_b, m, n, k, alpha, a, a_type, lda, b, b_type, ldb, beta, c, c_type, ldc,  \
         batch, compute, algorithm);                                                                \
@@ -138,7 +139,7 @@ int strided_gemm(Symbol& symbol, const void* caller, const Types& types, void* h
           Call call = gemm_call(symbol, {a_type, b_type, c_type, COMPUTE(compute)}, op_a, op_b, m, \
                                 n, k, lda, ldb, ldc);                                              \
           add_strides(call, batch, stride_a, stride_b, stride_c, stride_c);                        \
-          record(library, handle, call, alpha, beta);                                              \
+          return describe_product(library, handle, call, alpha, beta);                             \
         },                                                                                         \
         handle, op_a, op_b, m, n, k, alpha, a, a_type, lda, stride_a, b, b_type, ldb, stride_b,    \
         beta, c, c_type, ldc, stride_c, batch, compute, algorithm);                                \

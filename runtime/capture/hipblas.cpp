@@ -16,10 +16,11 @@ using std::int64_t;
     return forward(                                                                                \
         symbol, GRETA_CALLER,                                                                      \
         [&](const Library& library) {                                                              \
-          record(library, handle,                                                                  \
-                 gemm_call(symbol, {a_type, b_type, c_type, hipblas_compute(compute)}, op_a, op_b, \
-                           m, n, k, lda, ldb, ldc),                                                \
-                 alpha, beta);                                                                     \
+          return describe_product(                                                                 \
+              library, handle,                                                                     \
+              gemm_call(symbol, {a_type, b_type, c_type, hipblas_compute(compute)}, op_a, op_b, m, \
+                        n, k, lda, ldb, ldc),                                                      \
+              alpha, beta);                                                                        \
         },                                                                                         \
         handle, op_a, op_b, m, n, k, alpha, a, a_type, lda, b, b_type, ldb, beta, c, c_type, ldc,  \
         compute, algorithm, flags);                                                                \

@@ -75,8 +75,9 @@ bool has_scale(const Reader& product, const MatmulAttributes& at) {
 
 }  // namespace
 
-void record_matmul(const Symbol& symbol, const Library& library, const LayoutAttributes& layout,
-                   const MatmulAttributes& attributes, const Matmul& matmul) {
+Product describe_matmul(const Symbol& symbol, const Library& library,
+                        const LayoutAttributes& layout, const MatmulAttributes& attributes,
+                        const Matmul& matmul) {
   const Reader product(library.matmul_get, matmul.descriptor);
   const Reader of_d(library.layout_get, matmul.d);
   const Matrix a = read_matrix(Reader(library.layout_get, matmul.a), layout);
@@ -112,7 +113,7 @@ void record_matmul(const Symbol& symbol, const Library& library, const LayoutAtt
     call.flags |= scaled;
   }
   const int mode = product.read<std::int32_t>(attributes.pointer_mode, 0);
-  record(call, matmul.alpha, matmul.beta, mode);
+  return describe_product(call, matmul.alpha, matmul.beta, mode, matmul.stream);
 }
 
 }  // namespace greta::capture

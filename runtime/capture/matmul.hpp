@@ -22,6 +22,7 @@ struct Matmul {
   const void *a, *b, *c, *d;    ///< layouts
   bool in_place;                ///< whether C and D are the same memory
   std::int16_t compute, scale;  ///< if the descriptor does not have them
+  void* stream;
 };
 
 /// Types of a product that its descriptor does not report.
@@ -29,9 +30,10 @@ struct ProductTypes {
   std::int16_t compute = no_compute, scale = no_type;
 };
 
-/// Counts a product.
-void record_matmul(const Symbol& symbol, const Library& library, const LayoutAttributes& layout,
-                   const MatmulAttributes& attributes, const Matmul& matmul);
+/// Describes a product.
+Product describe_matmul(const Symbol& symbol, const Library& library,
+                        const LayoutAttributes& layout, const MatmulAttributes& attributes,
+                        const Matmul& matmul);
 
 /// Forwards a product, whose arguments are the same in both libraries, and counts it. `types`
 /// returns the ProductTypes of a descriptor.
@@ -45,17 +47,18 @@ int forward_matmul(Symbol& symbol, const void* caller, const LayoutAttributes& l
       symbol, caller,
       [&](const Library& library) {
         const ProductTypes known = types(descriptor);
-        record_matmul(symbol, library, layout, attributes,
-                      {.descriptor = descriptor,
-                       .alpha = alpha,
-                       .beta = beta,
-                       .a = a_layout,
-                       .b = b_layout,
-                       .c = c_layout,
-                       .d = d_layout,
-                       .in_place = c == d,
-                       .compute = known.compute,
-                       .scale = known.scale});
+        return describe_matmul(symbol, library, layout, attributes,
+                               {.descriptor = descriptor,
+                                .alpha = alpha,
+                                .beta = beta,
+                                .a = a_layout,
+                                .b = b_layout,
+                                .c = c_layout,
+                                .d = d_layout,
+                                .in_place = c == d,
+                                .compute = known.compute,
+                                .scale = known.scale,
+                                .stream = stream});
       },
       handle, descriptor, alpha, a, a_layout, b, b_layout, beta, c, c_layout, d, d_layout,
       algorithm, workspace, bytes, stream);

@@ -13,6 +13,7 @@
 #include <cstdlib>
 
 #include "runtime/capture/capture_file.hpp"
+#include "runtime/capture/event_timer.hpp"
 #include "runtime/capture/message.hpp"
 #include "runtime/capture/recorder.hpp"
 
@@ -37,6 +38,7 @@ void* write_at_intervals(void*) {
   prctl(PR_SET_NAME, "greta-capture");
   for (double wait = interval_s < 1 ? interval_s : 1;;) {
     sleep_for(wait);
+    read_times();
     publish(false);
     wait = 2 * wait < interval_s ? 2 * wait : interval_s;
   }
@@ -45,10 +47,17 @@ void* write_at_intervals(void*) {
 void in_child() {
   has_writer.store(false);
   forget_lock();
+  forget_times();
   forget_file();
 }
 
 void at_end() {
+  publish(true);
+}
+
+/// Where nothing has been destroyed yet.
+void at_quick_end() {
+  read_times();
   publish(true);
 }
 
@@ -67,12 +76,14 @@ void read_interval() {
 void start() {
   const char* const file = getenv("GRETA_CAPTURE");
   const char* const quiet = getenv("GRETA_CAPTURE_QUIET");
+  const char* const times = getenv("GRETA_CAPTURE_TIMES");
+  if (times != nullptr && *times == '0') set_untimed();
   read_interval();
   set_file(file != nullptr && *file != '\0' ? file : "greta-gemms.jsonl",
            quiet != nullptr && *quiet != '\0');
   for (std::uint16_t i = 0; i < symbol_count(); ++i) symbols()[i]->set_index(i);
   pthread_atfork(nullptr, nullptr, in_child);
-  at_quick_exit(at_end);
+  at_quick_exit(at_quick_end);
 }
 
 __attribute__((constructor)) void at_start() {
@@ -136,8 +147,13 @@ char** list_words(char** list, std::size_t count, const char* first, va_list& re
   char** const list = list_words(                     \
       static_cast<char**>(__builtin_alloca((count + 1) * sizeof(char*))), count, first, rest)
 
+void publish_now() {
+  read_times();
+  publish(false);
+}
+
 [[noreturn]] void end_now(int status) {
-  at_end();
+  at_quick_end();
   for (;;) syscall(SYS_exit_group, status);
 }
 
@@ -156,20 +172,20 @@ GRETA_CAPTURED void _Exit(int status) noexcept {
 
 GRETA_CAPTURED int execve(const char* path, char* const words[],
                           char* const environment[]) noexcept {
-  publish(false);
+  publish_now();
   return next<int (*)(const char*, char* const*, char* const*)>("execve")(path, words, environment);
 }
 GRETA_CAPTURED int execv(const char* path, char* const words[]) noexcept {
-  publish(false);
+  publish_now();
   return next<int (*)(const char*, char* const*)>("execv")(path, words);
 }
 GRETA_CAPTURED int execvp(const char* file, char* const words[]) noexcept {
-  publish(false);
+  publish_now();
   return next<int (*)(const char*, char* const*)>("execvp")(file, words);
 }
 GRETA_CAPTURED int execvpe(const char* file, char* const words[],
                            char* const environment[]) noexcept {
-  publish(false);
+  publish_now();
   return next<int (*)(const char*, char* const*, char* const*)>("execvpe")(file, words,
                                                                            environment);
 }

@@ -1,29 +1,38 @@
 #include "runtime/capture/recorder.hpp"
 
-#include "runtime/capture/call_table.hpp"
 #include "runtime/capture/message.hpp"
 #include "runtime/capture/process.hpp"
 
 namespace greta::capture {
 
-const Family cublas{"cuBLAS", "libcublas", "cublasGetPointerMode_v2", "cublasGetMathMode",
-                    nullptr,  nullptr};
-const Family cublas_lt{"cuBLASLt",
-                       "libcublasLt",
-                       nullptr,
-                       nullptr,
-                       "cublasLtMatrixLayoutGetAttribute",
-                       "cublasLtMatmulDescGetAttribute"};
-const Family rocblas{"rocBLAS", "librocblas", "rocblas_get_pointer_mode", "rocblas_get_math_mode",
-                     nullptr,   nullptr};
-const Family hipblas{"hipBLAS", "libhipblas", "hipblasGetPointerMode", "hipblasGetMathMode",
-                     nullptr,   nullptr};
-const Family hipblas_lt{"hipBLASLt",
-                        "libhipblaslt",
-                        nullptr,
-                        nullptr,
-                        "hipblasLtMatrixLayoutGetAttribute",
-                        "hipblasLtMatmulDescGetAttribute"};
+const Family cublas{.name = "cuBLAS",
+                    .file = "libcublas",
+                    .pointer_mode = "cublasGetPointerMode_v2",
+                    .math_mode = "cublasGetMathMode",
+                    .stream_get = "cublasGetStream_v2",
+                    .events = &cuda_events};
+const Family cublas_lt{.name = "cuBLASLt",
+                       .file = "libcublasLt",
+                       .layout_get = "cublasLtMatrixLayoutGetAttribute",
+                       .matmul_get = "cublasLtMatmulDescGetAttribute",
+                       .events = &cuda_events};
+const Family rocblas{.name = "rocBLAS",
+                     .file = "librocblas",
+                     .pointer_mode = "rocblas_get_pointer_mode",
+                     .math_mode = "rocblas_get_math_mode",
+                     .stream_get = "rocblas_get_stream",
+                     .events = &hip_events};
+const Family hipblas{.name = "hipBLAS",
+                     .file = "libhipblas",
+                     .pointer_mode = "hipblasGetPointerMode",
+                     .math_mode = "hipblasGetMathMode",
+                     .stream_get = "hipblasGetStream",
+                     .events = &hip_events};
+const Family hipblas_lt{.name = "hipBLASLt",
+                        .file = "libhipblaslt",
+                        .layout_get = "hipblasLtMatrixLayoutGetAttribute",
+                        .matmul_get = "hipblasLtMatmulDescGetAttribute",
+                        .events = &hip_events};
 
 thread_local int Nesting::depth_ = 0;
 
@@ -54,16 +63,21 @@ Call gemm_call(const Symbol& symbol, const Types& types, int op_a, int op_b, std
   return call;
 }
 
-void record(Call call, const void* alpha, const void* beta, int mode) {
+void count(const Product& product) {
+  if (product.counts && count_call(product.entry)) start_writer();
+}
+
+Product describe_product(Call call, const void* alpha, const void* beta, int mode, void* stream) {
   // Nothing is computed. The libraries return success for these at once.
-  if (call.m <= 0 || call.n <= 0 || call.batch <= 0) return;
+  if (call.m <= 0 || call.n <= 0 || call.batch <= 0) return {};
   FactorValue values[2];
   call.factors[alpha_factor] = read_factor(alpha, call.scale, mode, values[alpha_factor]);
   call.factors[beta_factor] = read_factor(beta, call.scale, mode, values[beta_factor]);
-  if (count_call(call, values)) start_writer();
+  return {.counts = true, .entry = find_entry(call, values), .handle = nullptr, .stream = stream};
 }
 
-void record(const Library& library, void* handle, Call call, const void* alpha, const void* beta) {
+Product describe_product(const Library& library, void* handle, Call call, const void* alpha,
+                         const void* beta) {
   int mode = 0, math = 0;
   if (library.pointer_mode != nullptr) library.pointer_mode(handle, &mode);
   if (call.a_type == r_32f && library.math_mode != nullptr &&
@@ -72,7 +86,9 @@ void record(const Library& library, void* handle, Call call, const void* alpha, 
     const int allowed = library.family == &rocblas ? 1 : 3;
     if ((math & 15) == allowed) call.flags |= tf32;
   }
-  record(call, alpha, beta, mode);
+  Product product = describe_product(call, alpha, beta, mode, nullptr);
+  product.handle = handle;
+  return product;
 }
 
 }  // namespace greta::capture

@@ -1,12 +1,14 @@
 #pragma once
 
 #include <cerrno>
+#include <type_traits>
 
-#include "runtime/capture/call.hpp"
+#include "runtime/capture/call_table.hpp"
+#include "runtime/capture/event_timer.hpp"
 #include "runtime/capture/symbol.hpp"
 #include "runtime/capture/vendor_types.hpp"
 
-/// What all captured functions do: forward, then record.
+/// What all captured functions do: describe the call, forward it, and count it if it succeeded.
 namespace greta::capture {
 
 /// Marks a function that takes the place of a vendor's.
@@ -38,18 +40,46 @@ class Nesting {
 /// initialized", which has the same number in all libraries.
 int report_missing(const Symbol& symbol);
 
-/// Calls the vendor's function with the same arguments, and then `describe(library)` if that
-/// succeeded and the call is the application's.
+/// A product that is about to be called.
+struct Product {
+  bool counts = false;     ///< not if nothing is computed
+  Entry* entry = nullptr;  ///< of the table; nullptr if that is full
+  void* handle = nullptr;  ///< asked for the stream, if it is not nullptr
+  void* stream = nullptr;  ///< else the stream
+};
+
+/// Counts a product that was called.
+void count(const Product& product);
+
+/// Calls the vendor's function with the same arguments. If the call is the application's,
+/// `describe(library)` returns the Product before, which is counted, and timed now and then, if the
+/// call succeeds. If `describe` returns nothing, it is called after a call that succeeded, and
+/// counts by itself.
 template <typename Describe, typename... Arguments>
 int forward(Symbol& symbol, const void* caller, const Describe& describe, Arguments... arguments) {
+  constexpr bool is_after = std::is_void_v<std::invoke_result_t<Describe, const Library&>>;
   const Route route = symbol.route(caller);
   if (route.function == nullptr) return report_missing(symbol);
   const Nesting nesting;
-  const int status = reinterpret_cast<int (*)(Arguments...)>(route.function)(arguments...);
-  if (status != 0 || route.library == nullptr || !nesting.is_outermost()) return status;
-  const int before = errno;
-  describe(*route.library);
-  errno = before;
+  const auto function = reinterpret_cast<int (*)(Arguments...)>(route.function);
+  if (route.library == nullptr || !nesting.is_outermost()) return function(arguments...);
+  int status = 0;
+  if constexpr (is_after) {
+    status = function(arguments...);
+    const int before = errno;
+    if (status == 0) describe(*route.library);
+    errno = before;
+  } else {
+    const int at_begin = errno;
+    const Product product = describe(*route.library);
+    EventTimer timer(*route.library, product.entry, product.handle, product.stream);
+    errno = at_begin;
+    status = function(arguments...);
+    const int before = errno;
+    timer.end(status == 0);
+    if (status == 0) count(product);
+    errno = before;
+  }
   return status;
 }
 
@@ -69,9 +99,11 @@ Call gemm_call(const Symbol& symbol, const Types& types, int op_a, int op_b, std
                std::int64_t n, std::int64_t k, std::int64_t lda, std::int64_t ldb,
                std::int64_t ldc);
 
-/// Counts a call. `handle` is asked where the factors are, and whether TF32 is allowed.
-void record(const Library& library, void* handle, Call call, const void* alpha, const void* beta);
-/// Counts a call whose factors are in memory of this kind: 0 host, 1 device, else vectors.
-void record(Call call, const void* alpha, const void* beta, int mode);
+/// Describes a call. `handle` is asked where the factors are, and whether TF32 is allowed.
+Product describe_product(const Library& library, void* handle, Call call, const void* alpha,
+                         const void* beta);
+/// Describes a call on `stream` whose factors are in memory of this kind: 0 host, 1 device, else
+/// vectors.
+Product describe_product(Call call, const void* alpha, const void* beta, int mode, void* stream);
 
 }  // namespace greta::capture

@@ -30,7 +30,8 @@ Call with_result(Call call, const void* c, const void* d, int d_type, int64_t ld
         [&](const Library& library) {                                                              \
           const Call call = gemm_call(symbol, {a_type, b_type, c_type, rocblas_compute(compute)},  \
                                       op_a, op_b, m, n, k, lda, ldb, ldc);                         \
-          record(library, handle, with_result(call, c, d, d_type, ldd), alpha, beta);              \
+          return describe_product(library, handle, with_result(call, c, d, d_type, ldd), alpha,    \
+                                  beta);                                                           \
         },                                                                                         \
         handle, op_a, op_b, m, n, k, alpha, a, a_type, lda, b, b_type, ldb, beta, c, c_type, ldc,  \
         d, d_type, ldd, compute, algorithm, solution, flags);                                      \
@@ -50,7 +51,8 @@ Call with_result(Call call, const void* c, const void* d, int d_type, int64_t ld
                                 op_b, m, n, k, lda, ldb, ldc);                                     \
           call.batch_kind = Batch::pointers;                                                       \
           call.batch = batch;                                                                      \
-          record(library, handle, with_result(call, c, d, d_type, ldd), alpha, beta);              \
+          return describe_product(library, handle, with_result(call, c, d, d_type, ldd), alpha,    \
+                                  beta);                                                           \
         },                                                                                         \
         handle, op_a, op_b, m, n, k, alpha, a, a_type, lda, b, b_type, ldb, beta, c, c_type, ldc,  \
         d, d_type, ldd, batch, compute, algorithm, solution, flags);                               \
@@ -70,7 +72,8 @@ Call with_result(Call call, const void* c, const void* d, int d_type, int64_t ld
           Call call = gemm_call(symbol, {a_type, b_type, c_type, rocblas_compute(compute)}, op_a, \
                                 op_b, m, n, k, lda, ldb, ldc);                                    \
           add_strides(call, batch, stride_a, stride_b, stride_c, stride_d);                       \
-          record(library, handle, with_result(call, c, d, d_type, ldd), alpha, beta);             \
+          return describe_product(library, handle, with_result(call, c, d, d_type, ldd), alpha,   \
+                                  beta);                                                          \
         },                                                                                        \
         handle, op_a, op_b, m, n, k, alpha, a, a_type, lda, stride_a, b, b_type, ldb, stride_b,   \
         beta, c, c_type, ldc, stride_c, d, d_type, ldd, stride_d, batch, compute, algorithm,      \

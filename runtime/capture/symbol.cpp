@@ -61,17 +61,6 @@ int note_loaded(dl_phdr_info* info, std::size_t, void* context) {
   return 0;
 }
 
-/// Returns a function of a family's file, even if that is visible to none but its user.
-void* function_in_loaded(const Family& family, const char* name) {
-  Loaded loaded{};
-  loaded.begin = family.file;
-  dl_iterate_phdr(note_loaded, &loaded);
-  for (unsigned i = 0; i < loaded.count; ++i) {
-    if (void* const function = function_in(loaded.paths[i], name)) return function;
-  }
-  return nullptr;
-}
-
 const Library* find_library(const void* base) {
   const unsigned count = libraries_used.load(std::memory_order_acquire);
   for (unsigned i = 0; i < count; ++i) {
@@ -94,6 +83,7 @@ const Library* library_of(void* function, const Family& family) {
   fresh.math_mode = reinterpret_cast<Library::Mode>(get(family.math_mode));
   fresh.layout_get = reinterpret_cast<Library::Get>(get(family.layout_get));
   fresh.matmul_get = reinterpret_cast<Library::Get>(get(family.matmul_get));
+  fresh.stream_get = reinterpret_cast<decltype(fresh.stream_get)>(get(family.stream_get));
   const Locked locked;
   if (const Library* const known = find_library(info.dli_fbase)) return known;
   const unsigned index = libraries_used.load();
@@ -104,6 +94,16 @@ const Library* library_of(void* function, const Family& family) {
 }
 
 }  // namespace
+
+void* function_in_loaded(const char* begin, const char* name) {
+  Loaded loaded{};
+  loaded.begin = begin;
+  dl_iterate_phdr(note_loaded, &loaded);
+  for (unsigned i = 0; i < loaded.count; ++i) {
+    if (void* const function = function_in(loaded.paths[i], name)) return function;
+  }
+  return nullptr;
+}
 
 Symbol* const* symbols() {
   return __start_greta_symbols;
@@ -176,7 +176,7 @@ void* Symbol::function_of(const void* caller) const {
   }
   if (void* const function = next_dlsym(RTLD_NEXT, name_)) return function;
   if (void* const function = given_.load()) return function;
-  return function_in_loaded(family_, name_);
+  return function_in_loaded(family_.file, name_);
 }
 
 Route Symbol::find(const void* caller) {

@@ -7,14 +7,18 @@
 /// forward to.
 namespace greta::capture {
 
+struct EventNames;
+
 /// A vendor's library: how its files are named, and its functions that describe a call.
 struct Family {
-  const char* name;          ///< "cuBLAS"
-  const char* file;          ///< "libcublas": followed by "." or "-" in a file's name
-  const char* pointer_mode;  ///< where factors are: int (handle, int*); nullptr: none
-  const char* math_mode;     ///< whether TF32 is allowed: int (handle, int*)
-  const char* layout_get;    ///< an attribute of a matrix; of cuBLASLt and hipBLASLt
-  const char* matmul_get;    ///< an attribute of a product
+  const char* name;                    ///< "cuBLAS"
+  const char* file;                    ///< "libcublas": followed by "." or "-" in a file's name
+  const char* pointer_mode = nullptr;  ///< where factors are: int (handle, int*); nullptr: none
+  const char* math_mode = nullptr;     ///< whether TF32 is allowed: int (handle, int*)
+  const char* layout_get = nullptr;    ///< an attribute of a matrix; of cuBLASLt and hipBLASLt
+  const char* matmul_get = nullptr;    ///< an attribute of a product
+  const char* stream_get = nullptr;    ///< where a handle's products run: int (handle, void**)
+  const EventNames* events = nullptr;  ///< of the runtime that the library uses
 };
 
 /// A loaded file of a family.
@@ -26,6 +30,7 @@ struct Library {
   const Family* family;
   Mode pointer_mode, math_mode;  ///< nullptr: the file has none
   Get layout_get, matmul_get;
+  int (*stream_get)(void* handle, void** stream);
   char path[512];
 };
 
@@ -86,6 +91,10 @@ Symbol* const* symbols();
 std::uint16_t symbol_count();
 /// Returns the symbol of this name; nullptr if there is none.
 Symbol* symbol_of(const char* name);
+
+/// Returns a function of a loaded file whose name begins so, as "libcuda" of libcuda.so.1, even if
+/// that is visible to none but its user; nullptr if there is none.
+void* function_in_loaded(const char* begin, const char* name);
 
 /// Libraries that have been called so far.
 const Library& library(unsigned index);

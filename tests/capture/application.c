@@ -24,6 +24,8 @@ int cublasLtMatmul(void*, void*, const void*, const void*, void*, const void*, v
 
 static float alpha = 1, beta = 0;
 static GemmEx gemm_ex;
+typedef int (*Sgemm)(void*, int, int, int, int, int, const void*, const void*, int, const void*, int, const void*, void*, int);
+static Sgemm sgemm;
 
 static int multiply(int m) {
   return gemm_ex(0, 1, 0, m, 4, 8, &alpha, (void*)16, 14, 8, (void*)32, 14, 8, &beta, (void*)64, 14, m, 68, -1);
@@ -83,6 +85,10 @@ int main(int count, char** words) {
     const long number = i + 1 < count ? atol(words[i + 1]) : 0;
     if (strcmp(word, "gemm") == 0) printf("%d\n", multiply((int)number));
     if (strcmp(word, "matmul") == 0) printf("%d\n", matmul(cublasLtMatmul));
+    if (strcmp(word, "often") == 0) for (long n = 0; n < number; ++n) multiply(64);
+    if (strcmp(word, "sgemm") == 0) {  // of the library that "find" loaded
+      for (long n = 0; n < number; ++n) sgemm((void*)16, 111, 111, 64, 4, 8, &alpha, (void*)16, 64, (void*)32, 8, &beta, (void*)64, 64);
+    }
     if (strcmp(word, "load") == 0) {  // as a Python package does
       void* const file = dlopen(words[i + 1], RTLD_NOW | RTLD_LOCAL);
       if (file == NULL) return puts(dlerror()), 3;
@@ -93,6 +99,7 @@ int main(int count, char** words) {
       void* const file = dlopen(words[i + 1], RTLD_NOW | RTLD_LOCAL);
       if (file == NULL) return puts(dlerror()), 3;
       gemm_ex = (GemmEx)dlsym(file, "cublasGemmEx");
+      sgemm = (Sgemm)dlsym(file, "rocblas_sgemm");
     }
     if (strcmp(word, "probe") == 0) {
       dlerror();

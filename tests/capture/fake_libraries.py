@@ -41,10 +41,57 @@ MODES = {
     "libhipblas.so.2": ("hipblasGetPointerMode", "hipblasGetMathMode"),
 }
 # Attributes of 8 bytes, as letters by number: rows, columns, ld, stride; pointers.
+STREAMS = {"libcublas.so.12": "cublasGetStream_v2", "librocblas.so.4": "rocblas_get_stream", "libhipblas.so.2": "hipblasGetStream"}
 DESCRIPTORS = {
     "libcublasLt.so.12": ("cublasLt", "cdeg", "rsuik"),
     "libhipblaslt.so.0": ("hipblasLt", "befg", "dfghik"),
 }
+
+
+# The runtimes below, with the functions that time calls. An event's number says which one it is, the least bits of a stream
+# whether it is recorded into a graph. Of two events, the time is 1/8 ms for each event that was made before.
+RUNTIMES = {
+    "libcuda.so.1": ("cuEventCreate", "cuEventDestroy_v2", "cuEventRecord", "cuEventQuery", "cuEventElapsedTime", "cuStreamIsCapturing",
+                     "cuThreadExchangeStreamCaptureMode"),
+    "libamdhip64.so.6": ("hipEventCreateWithFlags", "hipEventDestroy", "hipEventRecord", "hipEventQuery", "hipEventElapsedTime",
+                         "hipStreamIsCapturing", "hipThreadExchangeStreamCaptureMode"),
+}
+RUNTIME_OF = {"libcublas.so.12": "libcuda.so.1", "libcublasLt.so.12": "libcuda.so.1"}
+EVENTS = r"""
+static long made;
+static _Thread_local int mode;
+static int relaxed(void) { if (mode != 2) abort(); return 0; }
+// Events of a device that was reset can't be asked for.
+static int usable(void) { if (setting("FAKE_RESET")) abort(); return relaxed(); }
+int CREATE(void** event, unsigned flags) { *event = (void*)++made; return relaxed(); }
+int DESTROY(void* event) { if ((long)event > made) abort(); return usable(); }
+int RECORD(void* event, void* stream) {
+  relaxed();
+  note("RECORD", 2, (unsigned long[]){(unsigned long)event, (unsigned long)stream});
+  return 0;
+}
+int QUERY(void* event) { usable(); return setting("FAKE_NOT_READY") != 0 ? 600 : setting("FAKE_EVENT_ERROR"); }
+int ELAPSED(float* ms, void* begin, void* end) { *ms = 0.125f * (float)(long)begin; return relaxed(); }
+int CAPTURING(void* stream, int* result) { *result = setting("FAKE_IN_GRAPH"); return relaxed(); }
+int EXCHANGE(int* wanted) { const int before = mode; mode = *wanted; *wanted = before; return 0; }
+int cuCtxGetCurrent(void** context) { *context = (void*)7; return 0; }
+int cuCtxSetCurrent(void* context) { return 0; }
+int cuCtxGetDevice(int* device) { *device = 3; return 0; }
+int cuDevicePrimaryCtxGetState(int device, unsigned* flags, int* active) {
+  *active = device == 3 && !setting("FAKE_RESET");
+  return 0;
+}
+int hipGetLastError(void) { return note("hipGetLastError", 0, NULL); }
+int hipPeekAtLastError(void) { return setting("FAKE_LAST_ERROR"); }
+"""
+
+
+def runtime_source(file):
+    """Returns the source of a runtime."""
+    source = EVENTS
+    for word, name in zip(("CREATE", "DESTROY", "RECORD", "QUERY", "ELAPSED", "CAPTURING", "EXCHANGE"), RUNTIMES[file]):
+        source = source.replace(word, name)
+    return COMMON + source
 
 
 def fake_source(file):
@@ -63,6 +110,8 @@ def fake_source(file):
                      f"(unsigned long[]){{{words}}}); }}")
     for name, variable in zip(MODES.get(file, ()), ("FAKE_POINTER_MODE", "FAKE_MATH_MODE")):
         parts.append(f"int {name}(void* handle, int* mode) {{ *mode = setting(\"{variable}\"); return 0; }}")
+    if file in STREAMS:
+        parts.append(f"int {STREAMS[file]}(void* handle, void** stream) {{ *stream = (char*)handle + 0x500; return 0; }}")
     if file in DESCRIPTORS:
         prefix, layout, product = DESCRIPTORS[file]
         parts.append(ATTRIBUTES)
@@ -125,7 +174,7 @@ def compile_all(commands):
 def build(folder, compiler, application):
     """Builds the libraries, calls.so and the program `application`, linked and not linked with them."""
     folder = pathlib.Path(folder)
-    sources = {file: fake_source(file) for file in FUNCTIONS}
+    sources = {file: runtime_source(file) for file in RUNTIMES} | {file: fake_source(file) for file in FUNCTIONS}
     commands = []
     for file, source in sources.items():
         (folder / f"{file}.c").write_text(source)
@@ -133,9 +182,13 @@ def build(folder, compiler, application):
         (folder / f"{file}.map").write_text(f"{file} {{ global: *; }};\n")
         commands.append([compiler, "-shared", "-fPIC", "-w", "-O0", folder / f"{file}.c", "-o", folder / file,
                          f"-Wl,-soname,{file}", f"-Wl,--version-script,{folder / file}.map"])
-    compile_all([words for words in commands if not str(words[-3]).endswith("libcublas.so.12")])
-    compile_all([words + [folder / "libcublasLt.so.12", f"-Wl,-rpath,{folder}"] for words in commands
-                 if str(words[-3]).endswith("libcublas.so.12")])
+    def of(*files):
+        return [words for words in commands if words[-3].name in files]
+    linked = ["-Wl,--no-as-needed", f"-Wl,-rpath,{folder}"]
+    compile_all(of(*RUNTIMES))
+    compile_all([words + [*linked, folder / RUNTIME_OF.get(words[-3].name, "libamdhip64.so.6")]
+                 for words in of(*(set(FUNCTIONS) - {"libcublas.so.12"}))])
+    compile_all([words + [*linked, folder / "libcublasLt.so.12", folder / "libcuda.so.1"] for words in of("libcublas.so.12")])
     (folder / "calls.c").write_text(calls_source())
     libraries = [folder / file for file in FUNCTIONS]
     flags = ["-w", "-O1", f"-Wl,-rpath,{folder}"]

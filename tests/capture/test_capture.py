@@ -133,7 +133,61 @@ class Loading(Programs):
             "library": "cuBLASLt", "function": "cublasLtMatmul", "op_a": "T", "op_b": "N", "m": 4096, "n": 16, "k": 1024,
             "a_type": "bf16", "b_type": "bf16", "c_type": "bf16", "d_type": "bf16", "compute": "f32", "scale": "f32",
             "lda": 1024, "ldb": 1024, "ldc": 4096, "ldd": 4096, "alpha": 1, "beta": 0, "epilogue": "gelu_bias",
-            "bias_type": "bf16", "count": 2}])
+            "bias_type": "bf16", "count": 2, "timed": 1, "least_us": 125}])
+
+
+class Times(Programs):
+    """Calls 2, 8, 32, … of a kind have events before and after them, in their stream."""
+
+    def logged(self, *words, **env):
+        log = self.folder / "log"
+        log.unlink(missing_ok=True)
+        self.file.unlink(missing_ok=True)
+        result = self.run_program(*words, FAKE_LOG=str(log), **env)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return [line.split() for line in log.read_text().splitlines()]
+
+    def test_few_calls_have_events_and_the_least_time_is_recorded(self):
+        words = self.logged(self.linked, "often", 40)
+        order = "".join("R" if line[0] == "cuEventRecord" else "m" for line in words)
+        self.assertEqual(order, "m" + "RmR" + 5 * "m" + "RmR" + 23 * "m" + "RmR" + 8 * "m")
+        # The first ones are the shortest here; handle 0 has no stream of its own.
+        self.assertEqual([line[1:] for line in words if line[0] == "cuEventRecord"][:2], [["1", "0"], ["2", "0"]])
+        row, = self.rows()
+        self.assertEqual((row["count"], row["timed"], row["least_us"]), (40, 3, 125))
+
+    def test_of_streams_of_descriptors_and_handles(self):
+        words = self.logged(self.linked, "matmul", "matmul")
+        self.assertEqual([line[0] for line in words], ["cublasLtMatmul", "cuEventRecord", "cublasLtMatmul", "cuEventRecord"])
+        self.assertEqual(self.rows()[0]["timed"], 1)
+        words = self.logged(self.loading, "find", self.fakes / "librocblas.so.4", "sgemm", 2)
+        self.assertEqual([line[0] for line in words], ["rocblas_sgemm", "hipEventRecord", "rocblas_sgemm", "hipEventRecord"])
+        self.assertEqual([line[2] for line in words if line[0] == "hipEventRecord"], ["510", "510"])
+        self.assertEqual(self.rows()[0]["least_us"], 125)
+
+    def test_no_events_where_they_would_disturb(self):
+        """A stream that is recorded into a graph, an error that the program has not read, and no wish for times."""
+        rocblas = (self.loading, "find", self.fakes / "librocblas.so.4", "sgemm", 2)
+        for words, env in (((self.linked, "often", 40), {"FAKE_IN_GRAPH": "1"}), (rocblas, {"FAKE_IN_GRAPH": "1"}),
+                           (rocblas, {"FAKE_LAST_ERROR": "3"}), ((self.linked, "often", 40), {"GRETA_CAPTURE_TIMES": "0"})):
+            with self.subTest(env):
+                self.assertEqual({line[0] for line in self.logged(*words, **env)}, {"rocblas_sgemm" if words is rocblas else "cublasGemmEx"})
+                self.assertNotIn("timed", self.rows()[0])
+
+    def test_what_the_device_has_not_reached_is_not_waited_for(self):
+        for env in ({"FAKE_NOT_READY": "1"}, {"FAKE_EVENT_ERROR": "700"}, {"FAKE_RESET": "1"}):
+            with self.subTest(env):
+                self.logged(self.linked, "often", 40, **env)
+                self.assertEqual(self.counts(), {64: 40})
+                self.assertNotIn("timed", self.rows()[0])
+
+    def test_times_without_further_calls_reach_the_file(self):
+        result = self.run_program(self.linked, "often", 2, "_exit")
+        self.assertEqual((result.returncode, self.rows()[0]["timed"]), (5, 1))
+
+    def test_children_have_no_events_of_their_parent(self):
+        self.logged(self.linked, "often", 2, "fork", 1, "fork", 2, "spawn")
+        self.assertEqual(sorted(row.get("timed", 0) for file in self.folder.glob("*.jsonl") for row in self.rows(file)), [0, 0, 0, 1])
 
 
 class Processes(Programs):

@@ -57,6 +57,14 @@ class BenchCompare(Baselines):
         self.assertEqual(self.bench("compare", base, self.baseline("b.csv", 1.04), "--threshold",
                                     "2").returncode, 4)
 
+    def test_files_with_lines_of_cr_and_lf_are_read(self):
+        base = self.baseline("a.csv")
+        other = self.folder / "crlf.csv"
+        other.write_bytes(base.read_bytes().replace(b"\n", b"\r\n"))
+        result = self.bench("compare", base, other)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("8 the same", result.stdout)
+
     def test_other_devices_and_files_are_refused(self):
         base, other = self.baseline("a.csv"), self.baseline("b.csv", 1.1, "another card")
         self.refused(self.bench("compare", base, other), 2, "different devices", "--any-device")

@@ -42,6 +42,16 @@ class CapturedCalls(Case):
         self.assertEqual([(one["line"], one["count"], one["reason"]) for one in report["not_tuned"]],
                          [(3, 7, "no type f64 here"), (4, 1, "no type f64 here")])
 
+    def test_the_budget_follows_measured_times(self):
+        """By an estimate the second one would come first."""
+        self.know_ceilings("hip-host:0")
+        large = ROW | {"m": 480, "ldc": 480, "ldd": 480, "count": 6}
+        result = self.run_tune("from-capture", self.capture(ROW | {"timed": 3, "least_us": 4000}, large), "--device", "hip-host:0",
+                               "--budget", 2, "--db", self.db, "--json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual([one["problem"]["key"] for one in json.loads(result.stdout)["results"]],
+                         [KEY, KEY.replace("n=48", "n=480")])
+
     def test_presets_are_made_of_it(self):
         output = self.folder / "p.json"
         result = self.run_tune("preset", "--from", self.capture(ROW, double(ROW)), "--output", output)
@@ -68,14 +78,15 @@ class CapturedCalls(Case):
     def test_import_says_what_it_has(self):
         result = self.run_db("import", self.capture(ROW))
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertEqual(result.stdout, "1 GEMM of libgreta-capture, without times; greta-tune from-capture tunes them, by their "
-                         "share of the calls\n")
+        self.assertEqual(result.stdout, "1 GEMM of libgreta-capture, without their times; greta-tune from-capture tunes them, by "
+                         "their share of the time\n")
         self.refused(self.run_db("import", self.capture(ROW | {"m": 0}, name="a")), 2,
                      "a: no row can be converted; its calls: the capture, line 2: no valid \"m\"")
 
     def test_mistakes_are_one_line(self):
         good = self.capture(ROW)
         for file, words in ((self.capture(ROW | {"m": 0}, name="a"), ["a, line 2: no valid \"m\""]),
+                            (self.capture(ROW | {"least_us": -1}, name="f"), ["f, line 2: no valid \"least_us\""]),
                             (self.capture({"count": 1}, name="b"), ["b, line 2: no valid \"library\""]),
                             (self.capture(greta_capture=3, name="c"), ["c, line 1: version 3 of the form, this GRETA reads 1"]),
                             (self.capture(libraries=7, name="d"), ["d, line 1: no valid \"libraries\""]),

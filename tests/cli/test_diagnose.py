@@ -361,6 +361,7 @@ class Diagnose(Case):
 
     def test_errors_are_one_line(self):
         self.refused(self.run_tune("diagnose", self.folder), 2, "failure.json")
+        self.refused(self.run_tune("diagnose", self.folder / "none"), 2, "none: No such file or directory")
         (self.folder / "broken").mkdir()
         pathlib.Path(self.folder, "broken/failure.json").write_text("{}")
         self.refused(self.run_tune("diagnose", self.folder / "broken"), 2, "schema 1")

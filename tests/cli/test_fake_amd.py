@@ -208,6 +208,12 @@ class FakeFaults(FakeAmd):
         self.assertEqual(self.query("SELECT outcome FROM sessions"), outcome)
         self.assertEqual(self.query("SELECT status, count(*) FROM trials GROUP BY status"), trials)
 
+    def test_a_profile_without_peaks_goes_on(self):
+        result = self.tool(TUNE, "profile", "gemm", "--m", 16, "--n", 16, "--k", 16, "--default", "--device", "hip:0",
+                           "--db", self.db, "--no-lock", faults="hipModuleLaunchKernel:1:lost")
+        self.assertRegex(result.stderr, r"no peaks, so no share of the roofline: [^\n]*hipErrorLaunchFailure")
+        self.assertIn("gemm dtype=f32", result.stdout)
+
     def test_a_run_does_not_wait_for_ever(self):
         short, long = round(patient(2)), round(patient(4))
         # Calls that never return, and a pass of the model that never ends.

@@ -7,7 +7,7 @@ import subprocess
 import time
 import unittest
 
-from cli_case import DB, TUNE, Case, limit
+from cli_case import DB, SOURCE, TUNE, Case, limit
 
 TOOLS = {"greta-tune": TUNE, "greta-bench": os.environ["GRETA_BENCH"], "greta-db": DB,
          "greta-run": os.environ["GRETA_RUN"], "greta-report": os.environ["GRETA_REPORT"]}
@@ -49,6 +49,14 @@ class Manual(Case):
         gemm = said(TUNE, "gemm", "--help")
         self.assertRegex(gemm, r"Problem:\n  --m N")
         self.assertIn("greta-tune gemm --m 4096 --n 4096 --k 4096", gemm)
+
+    def test_the_readme_shows_every_command_of_greta_tune(self):
+        """Of the operations, which are commands as well, it shows some."""
+        operations = commands(said(TUNE, "verify", "--help"))
+        shown = (SOURCE / "README.md").read_text()
+        missing = [command for command in commands(said(TUNE, "--help"))
+                   if command not in operations and f"greta-tune {command} " not in shown]
+        self.assertEqual(missing, [])
 
     def complete(self, tool, *words):
         script = said(TOOLS[tool], "--completion", "bash")

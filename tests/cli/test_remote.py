@@ -177,6 +177,31 @@ class Remote(OverSsh):
         self.assertEqual(errors.count("error 10\n"), 1)
         self.assertIn("there: the line is lost; the command goes on there", errors)
 
+    def test_a_line_that_is_lost_between_is_taken_up_again(self):
+        """While the build is copied there, while the command starts, and while its files come back."""
+        for name, script, words in (("tar", "sleep 2", ("-xzf",)), ("setsid", "sleep 2", ()), ("tar", "sleep 2", ("-czf",))):
+            with self.subTest(name=name, words=words):
+                self.remote("--clean")
+                reached, program = self.folder / f"reached-{name}{''.join(words)}", shutil.which(name)
+                case = "|".join(f"*{word}*" for word in words) or "*"
+                file = self.server.replace(name, f'case "$*" in {case}) [ -e {reached} ] || {{ touch {reached}; {script}; exit 1; }};; '
+                                                 f'esac; exec {program} "$@"')
+                csv = self.folder / f"rows{name}{''.join(words)}.csv"
+                try:
+                    with self.start_remote("gemm", "--csv", csv, "--lines", 3) as process:
+                        end = time.time() + limit(60)
+                        while not reached.exists():
+                            self.assertLess(time.time(), end)
+                            time.sleep(0.05)
+                        self.assertGreater(self.server.cut(), 0)
+                        said, errors = self.finished(process)
+                finally:
+                    file.unlink()
+                self.assertEqual(process.returncode, 0, errors)
+                self.assertIn("there: the line is lost", errors)
+                self.assertEqual(said.count("line 3\n"), 1)
+                self.assertEqual(csv.read_text(), "row\n")
+
     def test_the_same_call_finds_a_command_that_goes_on(self):
         with self.start_remote("--retry", 0, "gemm", "--lines", 40) as process:
             for _ in range(7):

@@ -132,11 +132,20 @@ void read_head(const json& head, BlasCapture& capture) {
   }
 }
 
+/// The time of a call in µs; 0 if there is none, as of calls that were made once.
+double time_us(const json& object) {
+  const auto found = object.find("least_us");
+  if (found == object.end()) return 0;
+  if (!found->is_number() || !(found->get<double>() > 0)) bad_member("least_us");
+  return found->get<double>();
+}
+
 BlasCapture::Row read_row(const json& object, std::size_t line, const Operation& gemm) {
   const BlasCall call = read_call(object);
   BlasCapture::Row row{.line = line,
                        .call = text_of(call),
                        .count = static_cast<std::uint64_t>(extent(object, "count", 1)),
+                       .us = time_us(object),
                        .problem = {},
                        .reason = {}};
   auto problem = problem_of(call, gemm);

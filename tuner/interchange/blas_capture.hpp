@@ -17,6 +17,7 @@ struct BlasCapture {
     std::size_t line = 0;     ///< in the file, from 1
     std::string call;         ///< text_of(BlasCall)
     std::uint64_t count = 0;  ///< calls
+    double us = 0;            ///< the least time of a call on the device; 0: none was timed
     std::optional<Problem> problem;
     std::string reason;  ///< why there is no problem
   };

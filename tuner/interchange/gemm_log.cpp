@@ -83,7 +83,7 @@ void read_bench(const std::vector<std::string>& lines, GemmLog& log) {
   }
 }
 
-/// Reads a capture of libgreta-capture.so, whose calls have no times.
+/// Reads a capture of libgreta-capture.so, whose times are those within a program, and no peer's.
 GemmLog read_captured_calls(const std::string& text) {
   GemmLog log;
   log.tool = captured_calls_tool;

@@ -9,6 +9,7 @@ namespace greta::tuner {
 namespace {
 
 constexpr int lost_line = 255;  // ssh's own exit code
+constexpr const char* refuses = "refuses the login";
 constexpr std::chrono::hours longest{24 * 365};
 
 /// The line of a program's errors that says most.
@@ -33,6 +34,11 @@ std::string joined(std::string script) {
 
 }  // namespace
 
+bool is_lost_line(const Failure& failure) {
+  return failure.status == Status::unavailable &&
+         failure.message.find(refuses) == std::string::npos;
+}
+
 RemoteMachine::RemoteMachine(std::string host, std::vector<std::string> ssh)
     : host_(std::move(host)), ssh_(std::move(ssh)) {}
 
@@ -53,7 +59,7 @@ Failure RemoteMachine::failure_of(const device::ProcessOutcome& outcome) const {
   if (outcome.exit_code == lost_line) {
     const bool refused = line.find("Permission denied") != std::string::npos;
     return {Status::unavailable,
-            fmt::format("{}: {}: {}", host_, refused ? "refuses the login" : "can't be reached",
+            fmt::format("{}: {}: {}", host_, refused ? refuses : "can't be reached",
                         line.empty() ? "ssh gives no reason" : line),
             {}};
   }

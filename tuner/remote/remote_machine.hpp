@@ -10,6 +10,10 @@
 
 namespace greta::tuner {
 
+/// Returns whether a failure of RemoteMachine::run() may pass: not one of the login or of the
+/// script.
+bool is_lost_line(const Failure& failure);
+
 /// A machine that the system's ssh reaches.
 class RemoteMachine {
  public:

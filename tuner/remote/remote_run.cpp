@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <optional>
 #include <sstream>
 #include <thread>
 
@@ -128,16 +129,59 @@ Result<void> bring(const fs::path& here, const fs::path& given, const fs::path& 
 }  // namespace
 
 RemoteRun::RemoteRun(RemoteMachine machine, std::string folder, RemoteEvents events,
-                     const std::atomic<bool>& stop)
+                     const std::atomic<bool>& stop, seconds patience)
     : machine_(std::move(machine)),
       wanted_(std::move(folder)),
       events_(std::move(events)),
-      stop_(stop) {}
+      stop_(stop),
+      patience_(patience) {}
+
+/// A line that was lost: when to try again, and for how long.
+class RemoteRun::Line {
+ public:
+  explicit Line(const RemoteRun& run) : run_(run) {}
+
+  /// The machine was heard.
+  void heard() { contact_ = Clock::now(), pause_ = seconds(1); }
+
+  /// Waits before the next try. Returns whether there is one. `state` is what goes on there.
+  bool waits(const std::string& state) {
+    if (run_.stop_ || Clock::now() - contact_ > run_.patience_) return false;
+    run_.events_.say(fmt::format("{}: the line is lost{}; next try in {} s", run_.machine_.host(),
+                                 state, pause_.count()));
+    for (int i = 0; i < 10 * pause_.count() && !run_.stop_; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
+    pause_ = std::min(2 * pause_, seconds(16));
+    return true;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  const RemoteRun& run_;
+  Clock::time_point contact_ = Clock::now();
+  seconds pause_{1};
+};
+
+Result<std::string> RemoteRun::repeat(const std::string& script, const std::string& input,
+                                      seconds deadline, bool ends_on_stop) const {
+  std::optional<Line> line;
+  for (;;) {
+    auto said = machine_.run(script, input, deadline, ends_on_stop ? &stop_ : nullptr);
+    if (said || !is_lost_line(said.failure())) return said;
+    if (!line) line.emplace(*this);
+    if (!line->waits("")) return said;
+  }
+}
 
 Result<void> RemoteRun::look() {
   auto said = machine_.run(look_script(wanted_, key_), "", short_patience, &stop_);
-  if (!said) return said.failure();
-  auto place = read_look(*said);
+  return said ? note(*said) : said.failure();
+}
+
+Result<void> RemoteRun::note(const std::string& said) {
+  auto place = read_look(said);
   if (!place) return io_failure(machine_.host() + ": " + place.failure().message);
   base_ = place->folder;
   free_kib_ = place->free_kib;
@@ -182,7 +226,7 @@ Result<void> RemoteRun::copy_build(const RemoteBuild& build) {
   if (!archive) return archive.failure();
   events_.say(fmt::format("{}: copying GRETA ({:.1f} MiB)", machine_.host(),
                           static_cast<double>(archive->size()) / (1 << 20)));
-  auto copied = machine_.run(copy_build_script(build_), *archive, copy_patience, &stop_);
+  auto copied = repeat(copy_build_script(build_), *archive, copy_patience);
   if (!copied) return copied.failure();
   const std::string why = broken_build(*copied);
   if (why.empty()) return {};
@@ -192,7 +236,7 @@ Result<void> RemoteRun::copy_build(const RemoteBuild& build) {
 }
 
 Result<void> RemoteRun::check_gpu() const {
-  auto said = machine_.run(devices_script(build_), "", short_patience, &stop_);
+  auto said = repeat(devices_script(build_), "", short_patience);
   if (!said) return said.failure();
   if (const std::string why = missing_gpu(*said); !why.empty()) {
     return Failure{Status::launch,
@@ -216,9 +260,19 @@ Result<void> RemoteRun::start(const RemoteCommand& command, const std::string& f
   }
   auto archive = archive_of(here->path());
   if (!archive) return archive.failure();
-  auto started = machine_.run(start_script(folder), *archive, copy_patience);
-  if (!started) return started.failure();
-  return {};
+  std::optional<Line> line;
+  for (;;) {
+    auto started = machine_.run(start_script(folder), *archive, copy_patience);
+    if (started) return {};
+    if (!is_lost_line(started.failure())) return started.failure();
+    if (!line) line.emplace(*this);
+    if (!line->waits("")) return started.failure();
+    // The command may run already.
+    auto said = repeat(look_script(wanted_, key_), "", short_patience);
+    if (!said) return said.failure();
+    if (auto noted = note(*said); !noted) return noted;
+    if (state_ == "runs" || state_ == "ended") return {};
+  }
 }
 
 /// Reads the frames of follow_script(), and remembers what was shown.
@@ -247,14 +301,12 @@ struct RemoteRun::Follower {
   }
 };
 
-Result<int> RemoteRun::follow(const std::string& folder, seconds patience) {
-  using Clock = std::chrono::steady_clock;
+Result<int> RemoteRun::follow(const std::string& folder) {
   Follower follower{events_};
   bool has_stopped = false;
-  auto contact = Clock::now();
-  seconds pause{1};
+  Line line(*this);
   const auto reader = [&](std::string& text) {
-    if (!text.empty()) contact = Clock::now(), pause = seconds(1);
+    if (!text.empty()) line.heard();
     follower.read(text);
     if (!stop_ || has_stopped) return;
     has_stopped = true;
@@ -266,22 +318,13 @@ Result<int> RemoteRun::follow(const std::string& folder, seconds patience) {
     if (!outcome) return outcome.failure();
     follower.read(outcome->output);
     if (!follower.state.end.empty()) break;
-    const std::string again = "the command goes on there, and the same call finds it";
-    if (stop_ || Clock::now() - contact > patience) {
-      return Failure{
-          Status::unavailable,
-          fmt::format(
-              "{}: the line is lost{}; {}", machine_.host(),
-              outcome->last_error_line().empty() ? "" : " (" + outcome->last_error_line() + ")",
-              again),
-          {}};
-    }
-    events_.say(fmt::format("{}: the line is lost; the command goes on there; next try in {} s",
-                            machine_.host(), pause.count()));
-    for (int i = 0; i < 10 * pause.count() && !stop_; ++i) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    }
-    pause = std::min(2 * pause, seconds(16));
+    if (line.waits("; the command goes on there")) continue;
+    const std::string why = outcome->last_error_line();
+    return Failure{Status::unavailable,
+                   fmt::format("{}: the line is lost{}; the command goes on there, and the same "
+                               "call finds it",
+                               machine_.host(), why.empty() ? "" : " (" + why + ")"),
+                   {}};
   }
   int code = 0;
   const std::string& end = follower.state.end;
@@ -299,7 +342,7 @@ Result<RemoteResult> RemoteRun::bring_back(const RemoteCommand& command, const s
   auto here = device::TemporaryFolder::make("greta-remote");
   if (!here) return here.failure();
   RemoteResult result{exit_code, *std::move(here), {}};
-  auto archive = machine_.run(fetch_script(folder), "", copy_patience);
+  auto archive = repeat(fetch_script(folder), "", copy_patience, false);
   if (!archive) return archive.failure();
   if (auto extracted = extract(*archive, result.folder.path()); !extracted) {
     return io_failure(machine_.host() + ": " + extracted.failure().message);
@@ -320,7 +363,7 @@ Result<RemoteResult> RemoteRun::bring_back(const RemoteCommand& command, const s
   return result;
 }
 
-Result<RemoteResult> RemoteRun::run(const RemoteCommand& command, seconds patience) {
+Result<RemoteResult> RemoteRun::run(const RemoteCommand& command) {
   const std::string folder = base_ + "/runs/" + key_;
   if (state_ == "runs") {
     events_.say(machine_.host() + ": the command runs there already");
@@ -331,7 +374,7 @@ Result<RemoteResult> RemoteRun::run(const RemoteCommand& command, seconds patien
   } else if (auto started = start(command, folder, state_ == "none"); !started) {
     return started.failure();
   }
-  auto code = follow(folder, patience);
+  auto code = follow(folder);
   if (!code) return code.failure();
   return bring_back(command, folder, *code);
 }
@@ -339,7 +382,7 @@ Result<RemoteResult> RemoteRun::run(const RemoteCommand& command, seconds patien
 Result<void> RemoteRun::finish(int exit_code) {
   // What was interrupted or failed goes on with its database.
   const bool is_done = exit_code == 0 || (exit_code >= 2 && exit_code <= 4);
-  auto done = machine_.run(finish_script(base_ + "/runs/" + key_, is_done), "", short_patience);
+  auto done = repeat(finish_script(base_ + "/runs/" + key_, is_done), "", short_patience, false);
   if (!done) return done.failure();
   return {};
 }

@@ -59,9 +59,10 @@ struct RemoteResult {
 class RemoteRun {
  public:
   /// `folder` is relative to the home folder there, or absolute; empty: the user's cache. `stop`
-  /// asks the command there to end in good order.
+  /// asks the command there to end in good order. A line that is lost once the machine was reached
+  /// is taken up again for `patience`.
   RemoteRun(RemoteMachine machine, std::string folder, RemoteEvents events,
-            const std::atomic<bool>& stop);
+            const std::atomic<bool>& stop, std::chrono::seconds patience);
 
   /// Looks at the machine for this command, and copies the build unless it is there. Fails with one
   /// line: the machine can't be reached, refuses the login, has another architecture or no space,
@@ -69,9 +70,8 @@ class RemoteRun {
   Result<void> prepare(const RemoteBuild& build, const RemoteCommand& command);
 
   /// After prepare(). Starts the command, or finds the one that runs or has ended, shows what it
-  /// writes and returns its files. A lost line is taken up again for `patience`. Fails with
-  /// `launch` if a GPU is needed and missing.
-  Result<RemoteResult> run(const RemoteCommand& command, std::chrono::seconds patience);
+  /// writes and returns its files. Fails with `launch` if a GPU is needed and missing.
+  Result<RemoteResult> run(const RemoteCommand& command);
 
   /// Forgets a command there whose results were stored here. One that was interrupted or failed
   /// keeps its database, with which the same command goes on.
@@ -82,12 +82,18 @@ class RemoteRun {
 
  private:
   struct Follower;
+  class Line;
 
+  /// Runs a script that can run again after a lost line. `ends_on_stop`: a stop ends it.
+  Result<std::string> repeat(const std::string& script, const std::string& input,
+                             std::chrono::seconds deadline, bool ends_on_stop = true) const;
   Result<void> look();
+  /// Reads what look_script() said.
+  Result<void> note(const std::string& said);
   Result<void> copy_build(const RemoteBuild& build);
   Result<void> check_gpu() const;
   Result<void> start(const RemoteCommand& command, const std::string& folder, bool is_new);
-  Result<int> follow(const std::string& folder, std::chrono::seconds patience);
+  Result<int> follow(const std::string& folder);
   Result<RemoteResult> bring_back(const RemoteCommand& command, const std::string& folder,
                                   int exit_code);
 
@@ -101,6 +107,7 @@ class RemoteRun {
   std::string key_, state_;  ///< of the command
   RemoteEvents events_;
   const std::atomic<bool>& stop_;
+  std::chrono::seconds patience_;
 };
 
 }  // namespace greta::tuner

@@ -270,7 +270,13 @@ Result<std::vector<MeasuredResult>> read_csv(const std::filesystem::path& file) 
   if (!text) return text.failure();
   std::istringstream in(*std::move(text));
   std::string line;
-  std::getline(in, line);
+  // Other programs may have written the file again with CR and LF; fields have neither.
+  const auto next = [&] {
+    if (!std::getline(in, line)) return false;
+    if (line.ends_with('\r')) line.pop_back();
+    return true;
+  };
+  next();
   const auto count = columns_of(line);
   if (!count) {
     return refuse(line.empty()
@@ -278,7 +284,7 @@ Result<std::vector<MeasuredResult>> read_csv(const std::filesystem::path& file) 
                       : "is not a CSV file of this version of GRETA: it has other columns");
   }
   std::vector<MeasuredResult> rows;
-  for (int at = 2; std::getline(in, line); ++at) {
+  for (int at = 2; next(); ++at) {
     if (line.empty()) continue;
     try {
       rows.push_back(read_row(line, *count));

@@ -45,8 +45,8 @@ int import_file(const ImportOptions& options) {
   }
   if (file.tool == captured_calls_tool) {
     print(
-        "{} of {}, without times; greta-tune from-capture tunes them, by their share of the "
-        "calls\n",
+        "{} of {}, without their times; greta-tune from-capture tunes them, by their share of the "
+        "time\n",
         format_count(static_cast<std::int64_t>(file.peers.size()), "GEMM"), file.tool);
     return end_of_writing(db, exit_done);
   }

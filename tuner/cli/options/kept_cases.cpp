@@ -74,6 +74,9 @@ fs::path folder_of_failures(const fs::path& given, bool described) {
 
 std::vector<fs::path> kept_cases(const fs::path& folder) {
   std::error_code error;
+  if (!fs::exists(folder, error)) {
+    throw CommandError(exit_usage, fmt::format("{}: No such file or directory", folder.string()));
+  }
   if (fs::exists(folder / failure_file, error)) return {folder};
   std::vector<fs::path> folders;
   for (const auto& [path, written] : cases_in(folder)) folders.push_back(path);

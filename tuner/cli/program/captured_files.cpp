@@ -68,7 +68,8 @@ class Sum {
       calls += row.count;
       if (row.problem) {
         ++rows, tuned += row.count;
-        add(*row.problem, static_cast<double>(row.count) * estimated_us(gemm, *row.problem));
+        const double us = row.us > 0 ? row.us : estimated_us(gemm, *row.problem);
+        add(*row.problem, static_cast<double>(row.count) * us);
       } else {
         work_.not_tuned.push_back({file, row.call, row.reason, row.line, row.count});
       }

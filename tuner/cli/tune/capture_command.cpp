@@ -22,7 +22,7 @@ constexpr const char* library_name = "libgreta-capture.so";
 struct CaptureOptions {
   fs::path output = "greta-gemms.jsonl";
   double interval_s = 10;
-  bool quiet = false;
+  bool quiet = false, no_times = false;
 };
 
 /// Returns libgreta-capture.so of this installation, or of the folder in which GRETA was built.
@@ -54,6 +54,7 @@ int run_captured(const CaptureOptions& options, const std::vector<std::string>& 
   set("GRETA_CAPTURE", fs::absolute(options.output).string());
   set("GRETA_CAPTURE_INTERVAL", fmt::format("{}", options.interval_s));
   if (options.quiet) set("GRETA_CAPTURE_QUIET", "1");
+  if (options.no_times) set("GRETA_CAPTURE_TIMES", "0");
   std::vector<char*> arguments;
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
@@ -82,6 +83,7 @@ void add_capture_command(CLI::App& app, Action& action) {
       ->check(CLI::Range(0.001, 86400.0))
       ->capture_default_str();
   command->add_flag("--quiet", options->quiet, "Do not print at the end where the calls are");
+  command->add_flag("--no-times", options->no_times, "Do not time calls on the device");
   command->prefix_command();
   command->footer(
       "Examples:\n  greta-tune capture --output gemms.jsonl python3 model.py\n"

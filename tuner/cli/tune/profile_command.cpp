@@ -145,11 +145,17 @@ std::vector<ProfileRequest::Way> ProfileRun::ways() const {
 
 std::vector<Ceiling> ProfileRun::ceilings(Evaluator& evaluator) {
   auto known = db_->ceilings(evaluator.device().fingerprint());
-  for (const std::string& kind : missing_kinds(known, evaluator.device())) {
-    tell("measuring peak " + kind);
-    const auto measured = evaluator.measure_ceilings({kind});
-    db_->set_ceilings(evaluator.device(), measured);
-    update(known, measured);
+  try {
+    for (const std::string& kind : missing_kinds(known, evaluator.device())) {
+      tell("measuring peak " + kind);
+      const auto measured = evaluator.measure_ceilings({kind});
+      db_->set_ceilings(evaluator.device(), measured);
+      update(known, measured);
+    }
+  } catch (const Error& error) {
+    if (error.status() == Status::interrupted) throw;
+    known.clear();
+    tell(std::string("no peaks, so no share of the roofline: ") + error.what());
   }
   return known;
 }

@@ -118,7 +118,8 @@ int run_remote(RemoteOptions options, const std::vector<std::string>& words) {
                             .output = [&](std::string_view text) { output.add(text); },
                             .errors = [&](std::string_view text) { errors.add(text); },
                             .on_stop = [] { answer_interrupt(); }};
-  RemoteRun remote(machine_of(options), options.folder, events, stop_requested());
+  RemoteRun remote(machine_of(options), options.folder, events, stop_requested(),
+                   std::chrono::seconds(static_cast<std::int64_t>(options.retry_s)));
   if (options.clean) {
     if (!words.empty()) throw CommandError(exit_usage, "--clean: takes no command");
     check(remote.clean());
@@ -133,8 +134,7 @@ int run_remote(RemoteOptions options, const std::vector<std::string>& words) {
         options.build.empty() ? program_file().parent_path().parent_path() : options.build));
     check(remote.prepare(build, command));
   }
-  const RemoteResult result = checked(
-      remote.run(command, std::chrono::seconds(static_cast<std::int64_t>(options.retry_s))));
+  const RemoteResult result = checked(remote.run(command));
   if (!result.database.empty()) merge_results(options, result.database);
   check(remote.finish(result.exit_code));
   return result.exit_code;
