@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # scripts/test.sh [--part K | --all]: installs dependencies, builds with warnings as errors, and runs the
-# quick tests and part K of those that take long: one of 32, 0 to 9 and a to v, by default the one whose
-# turn it is at this commit. With --all, all parts and the slow tests, and a build of each source separately.
+# quick tests and part K of those that take long: one of 62, 0 to 9, a to z and A to Z, by default
+# the one whose turn it is at this commit. With --all, all parts and the slow tests, and a build of each source separately.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-parts=0123456789abcdefghijklmnopqrstuv
+parts=0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ
 
 # As many commits in a row have different parts. A shallow clone does not know the number of its commits, and an
 # unpacked archive has none.
@@ -24,10 +24,10 @@ part_of_commit() {
 
 case "$#:${1:-}:${2:-}" in
   0::) part=$(part_of_commit) ;;
-  2:--part:[0-9a-v]) part=$2 ;;
+  2:--part:[0-9a-zA-Z]) part=$2 ;;
   1:--all:) part="" ;;
   *)
-    echo "scripts/test.sh: unknown argument '$*'; allowed: --part K (0 to 9, a to v), --all" >&2
+    echo "scripts/test.sh: unknown argument '$*'; allowed: --part K (0 to 9, a to z, A to Z), --all" >&2
     exit 2
     ;;
 esac

@@ -10,6 +10,13 @@
 #include "runtime/device/hardware/architectures.hpp"
 
 namespace greta::kernels {
+namespace {
+
+bool is_rdna(const DeviceInfo& device) {
+  return device.architecture.find("gfx1") != std::string::npos;
+}
+
+}  // namespace
 
 bool vectorising_cpu(const DeviceInfo& device) {
   return device.is_cpu() && device.language == Language::glsl;
@@ -29,8 +36,12 @@ std::int64_t thread_registers(const DeviceInfo& device) {
 }
 
 std::int64_t workgroup_registers(const DeviceInfo& device) {
-  const bool rdna = device.architecture.find("gfx1") != std::string::npos;
-  return (rdna ? 2 : 1) * register_file(device);
+  return (is_rdna(device) ? 2 : 1) * register_file(device);
+}
+
+std::int64_t scheduled_threads(const DeviceInfo& device) {
+  const std::int64_t subgroup = device.subgroup_size > 0 ? device.subgroup_size : 32;
+  return (is_rdna(device) ? 2 : 4) * subgroup;
 }
 
 std::int64_t most_threads(const DeviceInfo& device) {

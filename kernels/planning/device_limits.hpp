@@ -32,6 +32,9 @@ std::int64_t workgroup_registers(const DeviceInfo& device);
 auto register_limit(const DeviceInfo& device, const auto& threads) {
   return min(thread_registers(device), workgroup_registers(device) / threads);
 }
+/// Returns the threads of a compute unit if each of its schedulers has one subgroup. NVIDIA's and
+/// CDNA's units have four, RDNA's two; an estimate for other GPUs.
+std::int64_t scheduled_threads(const DeviceInfo& device);
 std::int64_t most_threads(const DeviceInfo& device);
 /// Returns the values of XCDS, the number of dies whose workgroups get neighbouring tiles: 1 and
 /// accelerator_dies().

@@ -70,7 +70,7 @@ class BenchWays(BenchCase):
         self.assertEqual(result.returncode, 1, result.stderr)
         self.assertRegex(result.stdout, r"(?m)^described FAULT=none +chosen +hip-host +\d")
         self.assertRegex(result.stdout, r"(?m)^described FAULT=half_sums .*correctness: ")
-        self.refused(self.bench("kernel"), 2, "file is required")
+        self.refused(self.bench("kernel"), 2, "greta-bench: kernel: needs FILE")
         self.refused(self.bench("kernel", self.folder / "none.jsonc"), 2, "none.jsonc: No such file")
         self.refused(self.bench("kernel", self.folder), 2, "is a folder")
 

@@ -70,6 +70,11 @@ class Faults(Case):
 
     def test_a_kernel_that_crashes(self):
         words = self.templates("  __builtin_abort();")
+        report, run = self.tune(*words, budget="4")
+        self.check(report, "crash")
+
+    def test_a_kernel_that_crashed_is_not_tried_again(self):
+        words = self.templates("  __builtin_abort();")
         report, run = self.tune(*words)
         self.check(report, "crash")
         self.expect_isolation(words, "crash")

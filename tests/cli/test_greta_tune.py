@@ -37,6 +37,10 @@ class BadInput(Case):
         self.check([*SMALL, "--seed", "1", "--seed", "2"], "--seed: given 2 times, allowed once")
         self.check([*SMALL, "--json=yes"], "--json: takes no value")
         self.refused(self.run_tune("--nonesuch"), 2, "--nonesuch: a command is needed first", "gemm")
+        for words in (("--", "gemm"), ("--",)):
+            self.refused(self.run_words(TUNE, *words), 2, "greta-tune: ", "a command is needed first: devices, ", "gemm")
+        for words in (("remote",), ("remote", "--quiet"), ("remote", "--")):
+            self.refused(self.run_words(TUNE, *words), 2, "greta-tune: remote: needs HOST")
         self.assertRegex(self.run_tune("-V").stdout, "^greta-tune [0-9.]+$")
 
     def test_files_in_folders_that_do_not_exist(self):

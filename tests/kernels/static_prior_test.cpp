@@ -155,5 +155,37 @@ TEST(StaticPrior, CompiledRegistersReplaceTheEstimate) {
   EXPECT_GT(prior.cost(config, spilled).value(), prior.cost(config).value());
 }
 
+// With 256 threads of a compute unit, NVIDIA's four schedulers have two subgroups each, CDNA's four
+// have one, and RDNA's two have four, with which they are busy. A CPU runs threads in turn.
+TEST(StaticPrior, ProductsWaitByTheSchedulersOfTheDevice) {
+  const Catalog catalog = Catalog::built_in();
+  const Operation& gemm = catalog.at("gemm");
+  const Problem problem = Problem::parse("gemm dtype=f32 out=f32 m=256 n=256 k=1024").value();
+  const auto flops = [&](const DeviceInfo& device) {
+    const Config config{"tiled",
+                        {{"BM", 64},
+                         {"BN", 64},
+                         {"TM", 4},
+                         {"TN", 4},
+                         {"LX", 8},
+                         {"BK", 8},
+                         {"STAGES", 1},
+                         {"PAD", 0},
+                         {"VA", 1},
+                         {"VB", 1},
+                         {"UNROLL", 4},
+                         {"SWIZZLE", 1}}};
+    return Instance(gemm, problem, device).work(config).front().vector_flops;
+  };
+  const double nvidia = flops(device_of("sm_90")), rdna = flops(device_of("gfx1201"));
+  EXPECT_DOUBLE_EQ(nvidia / rdna, std::pow(2, 0.7));
+  EXPECT_DOUBLE_EQ(flops(device_of("gfx942")) / nvidia, std::pow(2, 0.7));
+  EXPECT_DOUBLE_EQ(flops(device_of("vulkan")), nvidia);
+  EXPECT_DOUBLE_EQ(flops(device_of("sm_89")), nvidia);
+  DeviceInfo cpu = device_of("vulkan");
+  cpu.kind = DeviceKind::cpu;
+  EXPECT_DOUBLE_EQ(flops(cpu), rdna);
+}
+
 }  // namespace
 }  // namespace greta::test::static_prior_test

@@ -1,4 +1,4 @@
-"""Protects: scripts/test.sh runs the quick tests and one part of the others at each commit, all parts in 32
+"""Protects: scripts/test.sh runs the quick tests and one part of the others at each commit, all parts in 62
 commits, and says what it left out; each test is in one entry, quick or with one label; and of everything that the
 project has, a quick test sees that it is broken."""
 
@@ -13,7 +13,7 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PARTS = "0123456789abcdefghijklmnopqrstuv"
+PARTS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 LABELS = {"slow", "long", *(f"part{part}" for part in PARTS)}
 STAND_IN = """#!/bin/sh
 echo "$(basename "$0") $*, part $GRETA_PART" >>"$LOG"
@@ -126,7 +126,7 @@ class Script(unittest.TestCase):
         for _ in PARTS:
             parts.append(self.part())
             self.commit()
-        self.assertEqual(sorted(parts), list(PARTS))
+        self.assertEqual(sorted(parts), sorted(PARTS))
         self.assertEqual(self.part(), parts[0])
 
     def test_a_shallow_clone_takes_the_part_from_its_commit(self):
@@ -158,7 +158,7 @@ class Script(unittest.TestCase):
         self.assertNotIn("--preset part", self.log.read_text())
 
     def test_other_words_are_refused(self):
-        for words in (["--part"], ["--part", "w"], ["--part", "10"], ["--al"], ["--all", "--all"]):
+        for words in (["--part"], ["--part", "?"], ["--part", "10"], ["--al"], ["--all", "--all"]):
             with self.subTest(words):
                 run = self.run_script(*words)
                 self.assertEqual((run.returncode, self.log.read_text()), (2, ""))

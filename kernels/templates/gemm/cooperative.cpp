@@ -50,22 +50,6 @@ std::int64_t registers_of(const Config& c, const MatrixOperation& o) {
   return sums + fragments + 4 * chunks + 40;
 }
 
-std::vector<Constraint> problem_constraints(const Shape& shape, const DeviceInfo& device,
-                                            bool offered) {
-  std::vector<Constraint> list{
-      {"matrix_operations",
-       fmt::format("the device has no cooperative matrices of {}", to_string(shape.in)), offered},
-      {"many_rows",
-       fmt::format("tiles need m >= {}, m is {}; gemv serves fewer", least_tiled_rows, shape.m),
-       shape.grouped() || shape.m >= least_tiled_rows},
-      tile_fits("tile_m", "BM", shape.m, 'm'),
-      tile_fits("tile_n", "BN", shape.products(), 'n'),
-      grid_of_tiles(shape, device),
-  };
-  append(list, tiled_product(shape, true));
-  return list;
-}
-
 /// Every thread loads the same number of chunks of an operand's tile.
 Constraint loads_divide(const char* name, const char* extent) {
   return {
@@ -208,7 +192,11 @@ Alternative cooperative_space(const Shape& shape, const DeviceInfo& device) {
       {"SUBGROUP", subgroup_sizes(device)},
   };
   a.constraints = {storage_constraint(shape.in, shape.out, device)};
-  append(a.constraints, problem_constraints(shape, device, !list.empty()));
+  a.constraints.push_back(
+      {"matrix_operations",
+       fmt::format("the device has no cooperative matrices of {}", to_string(shape.in)),
+       !list.empty()});
+  append(a.constraints, tiling_constraints(shape, device, true));
   append(a.constraints, alignment_constraints(shape));
   a.constraints.push_back(wide_enough("a_width", "VA", shape.in, shape.a_unit()));
   a.constraints.push_back(wide_enough("b_width", "VB", shape.in, shape.b_unit()));

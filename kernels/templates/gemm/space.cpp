@@ -87,6 +87,20 @@ Constraint grid_of_tiles(const Shape& shape, const DeviceInfo& device) {
                          launched_lines(shape, p["BM"]) * ceil_div(shape.products(), p["BN"]));
 }
 
+std::vector<Constraint> tiling_constraints(const Shape& shape, const DeviceInfo& device,
+                                           bool aligns) {
+  std::vector<Constraint> list{
+      {"many_rows",
+       fmt::format("tiles need m >= {}, m is {}; gemv serves fewer", least_tiled_rows, shape.m),
+       shape.grouped() || shape.m >= least_tiled_rows},
+      tile_fits("tile_m", "BM", shape.m, 'm'),
+      tile_fits("tile_n", "BN", shape.products(), 'n'),
+      grid_of_tiles(shape, device),
+  };
+  append(list, tiled_product(shape, aligns));
+  return list;
+}
+
 Constraint grid_of_clusters(const Shape& shape, const DeviceInfo& device) {
   const Expression along_m = launched_lines(shape, p["BM"] * p["CLUSTER_M"]);
   const Expression along_n = ceil_div(shape.products(), p["BN"] * p["CLUSTER_N"]);

@@ -60,6 +60,10 @@ void raise_stages(Config& config, int most, const DeviceInfo& device,
 std::vector<Constraint> group_constraints(const Shape& shape);
 /// Rejects more tiles of BM x BN than the grid supports.
 Constraint grid_of_tiles(const Shape& shape, const DeviceInfo& device);
+/// What a problem demands of tiles of BM x BN: enough rows, tiles that are not mostly idle, a grid
+/// that has them all, and tiled_product().
+std::vector<Constraint> tiling_constraints(const Shape& shape, const DeviceInfo& device,
+                                           bool aligns);
 /// Also of variants with clusters of CLUSTER_M x CLUSTER_N tiles, which are launched whole.
 Constraint grid_of_clusters(const Shape& shape, const DeviceInfo& device);
 /// SPLIT partial sums of C in f32 must leave room for the operands.

@@ -193,13 +193,17 @@ double write_conflicts(bool along_k, const Config& config, const char* extent, c
 /// Returns the share of the time in which products do not wait for reads of shared memory or for
 /// barriers, by the number of threads that run at once on a compute unit.
 double busy_share(const LaunchWork& work, const DeviceInfo& device) {
+  if (vectorising_cpu(device)) return 1;  // threads run one after the other
   const double shared = std::max(device.unit_shared_memory_bytes, device.shared_memory_bytes);
   const double fit = std::min(static_cast<double>(register_file(device)) / work.registers,
                               shared * work.threads / work.shared_bytes);
   const double resident = std::max(1.0, std::floor(fit / work.threads));
   const double of_unit = std::ceil(work.workgroups / static_cast<double>(busy_workgroups(device)));
-  // Fitted to products of an H200 (results/2026-11-27-nvidia-h200-few-rows-f32).
-  constexpr double least = 128, busy = 512, slope = 0.7;
+  // Fitted to products of an H200 (results/2026-11-27-nvidia-h200-few-rows-f32), whose schedulers
+  // are busy with four subgroups each.
+  constexpr double slope = 0.7;
+  const auto least = static_cast<double>(scheduled_threads(device));
+  const double busy = 4 * least;
   const double threads = std::min(resident, of_unit) * work.threads;
   return std::pow(std::clamp(threads, least, busy) / busy, slope);
 }

@@ -64,6 +64,47 @@ Constraint lines_fit(const char* name, const char* extent, const char* width, bo
           threads_of(p) % vectors == 0 || vectors % threads_of(p) == 0};
 }
 
+std::vector<Parameter> parameters_of(const Shape& shape, const DeviceInfo& device, bool split) {
+  // BM x BN  tile of C per workgroup: reuse of A and B versus number of workgroups
+  // TM x TN  part of the tile per thread: reuse of shared memory reads
+  // LX       threads along n in a group of 32: coalescing of their shared memory reads
+  // BK       K steps per stage in shared memory: fewer barriers versus more memory
+  // STAGES   2: the next tiles are loaded during the computation; more: they are copied to shared
+  //          memory past the registers, STAGES steps ahead
+  // PAD      elements of padding per row in shared memory, against bank conflicts
+  // VA, VB   elements of A and B per load
+  // UNROLL   K steps that are unrolled
+  // SWIZZLE  rows of tiles that are rasterised together, for L2 reuse
+  std::vector<Parameter> list{
+      {"BM", {16, 32, 48, 64, 96, 128, 192, 256}},
+      {"BN", {16, 32, 48, 64, 96, 128, 192, 256}},
+      {"TM", {4, 8, 16}},
+      {"TN", {4, 8, 16}},
+      {"LX", {4, 8, 16}},
+      {"BK", {8, 16, 32}},
+      {"STAGES", copies(shape, device) ? std::vector<int>{1, 2, 3, 4, 5} : std::vector<int>{1, 2}},
+      {"PAD", {0, 4, 8}},
+      {"VA", vector_widths(shape.in)},
+      {"VB", vector_widths(shape.in)},
+      {"UNROLL", {1, 2, 4, 8, 16}},
+      {"SWIZZLE", {1, 2, 4, 8, 16}},
+  };
+  // SUBGROUP required subgroup size; 0: the driver decides
+  if (device.language == Language::glsl) list.push_back({"SUBGROUP", subgroup_sizes(device)});
+  // ORDER    of a thread's products: by rows, by rows in turn backwards, by columns, by squares
+  // TRANSPOSE 1: operands that lie along k are transposed by a launch of its own
+  if (copies(shape, device)) list.push_back({"ORDER", {0, 1, 2, 3}});
+  if (transposes(shape, device)) list.push_back({"TRANSPOSE", {0, 1}});
+  // FOLD     how slices are added; 0: a second launch; 1: the last slice to finish adds all; 2: the
+  //          slices of a tile form a cluster and exchange sums
+  if (split) list.push_back({"SPLIT", slice_counts()});
+  if (split && device.language == Language::hip) {
+    list.push_back({"FOLD", has_clusters(device.architecture) ? std::vector<int>{0, 1, 2}
+                                                              : std::vector<int>{0, 1}});
+  }
+  return list;
+}
+
 std::vector<Constraint> thread_constraints(const DeviceInfo& device) {
   const std::int64_t most = most_threads(device);
   return {
@@ -103,19 +144,6 @@ Constraint vector_constraint(const char* name, const char* parameter, std::int64
   if (!may_transpose) return stored;
   stored.condition = p["TRANSPOSE"] == 1 || stride % p[parameter] == 0;
   return stored;
-}
-
-std::vector<Constraint> problem_constraints(const Shape& shape, const DeviceInfo& device) {
-  std::vector<Constraint> list{
-      {"many_rows",
-       fmt::format("tiles need m >= {}, m is {}; gemv serves fewer", least_tiled_rows, shape.m),
-       shape.grouped() || shape.m >= least_tiled_rows},
-      tile_fits("tile_m", "BM", shape.m, 'm'),
-      tile_fits("tile_n", "BN", shape.products(), 'n'),
-      grid_of_tiles(shape, device),
-  };
-  append(list, tiled_product(shape, false));
-  return list;
 }
 
 std::vector<Constraint> copy_constraints(const Shape& shape, const DeviceInfo& device,
@@ -185,46 +213,8 @@ bool transposes(const Shape& shape, const DeviceInfo& device) {
 }
 
 Alternative tiled_space(const Shape& shape, const DeviceInfo& device, bool split) {
-  // BM x BN  tile of C per workgroup: reuse of A and B versus number of workgroups
-  // TM x TN  part of the tile per thread: reuse of shared memory reads
-  // LX       threads along n in a group of 32: coalescing of their shared memory reads
-  // BK       K steps per stage in shared memory: fewer barriers versus more memory
-  // STAGES   2: the next tiles are loaded during the computation; more: they are copied to shared
-  //          memory past the registers, STAGES steps ahead
-  // PAD      elements of padding per row in shared memory, against bank conflicts
-  // VA, VB   elements of A and B per load
-  // UNROLL   K steps that are unrolled
-  // SWIZZLE  rows of tiles that are rasterised together, for L2 reuse
-  Alternative a{split ? "split_k" : "tiled", {}, {}};
-  a.parameters = {
-      {"BM", {16, 32, 48, 64, 96, 128, 192, 256}},
-      {"BN", {16, 32, 48, 64, 96, 128, 192, 256}},
-      {"TM", {4, 8, 16}},
-      {"TN", {4, 8, 16}},
-      {"LX", {4, 8, 16}},
-      {"BK", {8, 16, 32}},
-      {"STAGES", copies(shape, device) ? std::vector<int>{1, 2, 3, 4, 5} : std::vector<int>{1, 2}},
-      {"PAD", {0, 4, 8}},
-      {"VA", vector_widths(shape.in)},
-      {"VB", vector_widths(shape.in)},
-      {"UNROLL", {1, 2, 4, 8, 16}},
-      {"SWIZZLE", {1, 2, 4, 8, 16}},
-  };
-  // SUBGROUP required subgroup size; 0: the driver decides
-  if (device.language == Language::glsl)
-    a.parameters.push_back({"SUBGROUP", subgroup_sizes(device)});
-  // ORDER    of a thread's products: by rows, by rows in turn backwards, by columns, by squares
-  // TRANSPOSE 1: operands that lie along k are transposed by a launch of its own
-  if (copies(shape, device)) a.parameters.push_back({"ORDER", {0, 1, 2, 3}});
+  Alternative a{split ? "split_k" : "tiled", parameters_of(shape, device, split), {}};
   const bool may_transpose = transposes(shape, device);
-  if (may_transpose) a.parameters.push_back({"TRANSPOSE", {0, 1}});
-  // FOLD     how slices are added; 0: a second launch; 1: the last slice to finish adds all; 2: the
-  //          slices of a tile form a cluster and exchange sums
-  if (split) a.parameters.push_back({"SPLIT", slice_counts()});
-  if (split && device.language == Language::hip) {
-    a.parameters.push_back({"FOLD", has_clusters(device.architecture) ? std::vector<int>{0, 1, 2}
-                                                                      : std::vector<int>{0, 1}});
-  }
   const bool cpu = vectorising_cpu(device);
   a.constraints = {storage_constraint(shape.in, shape.out, device)};
   const auto aligned = [&](const char* name, const char* parameter, std::int64_t unit,
@@ -233,7 +223,7 @@ Alternative tiled_space(const Shape& shape, const DeviceInfo& device, bool split
   };
   a.constraints.push_back(aligned("a_alignment", "VA", shape.a_unit(), shape.a_along_k));
   a.constraints.push_back(aligned("b_alignment", "VB", shape.b_unit(), shape.b_along_k));
-  append(a.constraints, problem_constraints(shape, device));
+  append(a.constraints, tiling_constraints(shape, device, false));
   append(a.constraints, thread_constraints(device));
   append(a.constraints, tile_constraints(shape, device));
   append(a.constraints, copy_constraints(shape, device, may_transpose));

@@ -200,6 +200,20 @@ std::string mismatch(const CLI::App& app, const std::string& said) {
   return fmt::format("{}: given {} times, allowed once", name, option->count());
 }
 
+// Returns the error of a command line that lacks a command, as "-- gemm" does, or a word that the
+// command takes, which the parser words as "A subcommand is required" and "host is required".
+std::string lacking(const CLI::App& app, const std::string& said) {
+  const CLI::App& command = *chosen_command(app);
+  if (&command == &app && app.get_require_subcommand_min() > 0) {
+    return "a command is needed first: " + names_of_commands(app);
+  }
+  for (const auto* option : command.get_options()) {
+    if (option->get_positional() && option->get_required() && option->count() == 0)
+      return fmt::format("{}: needs {}", command.get_name(), option->get_type_name());
+  }
+  return said;
+}
+
 // Opens standard streams that the caller closed, so that files opened later don't get their
 // descriptors. Output to a closed stream fails, as it should. Messages are discarded.
 void open_standard_streams() {
@@ -305,6 +319,8 @@ int run_tool(const Tool& tool, int argc, char** argv) {
     return complain(exit_usage, unexpected(app));
   } catch (const CLI::ArgumentMismatch& error) {
     return complain(exit_usage, mismatch(app, error.what()));
+  } catch (const CLI::RequiredError& error) {
+    return complain(exit_usage, lacking(app, error.what()));
   } catch (const CLI::ParseError& error) {
     return complain(exit_usage, error.what());
   } catch (const CommandError& error) {
