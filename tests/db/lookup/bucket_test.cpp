@@ -52,8 +52,8 @@ TEST(Bucket, RoundsWhatVariesAtRunTimeAndNothingElse) {
   EXPECT_EQ(rounded("argmax dtype=f16 out=i32 rows=100 cols=1000"), "rows=64 cols=1000");
 }
 
-// The number of tiles decides how many rounds of workgroups a product takes, and 1.5 rounds take as
-// long as two.
+// The number of tiles determines the number of rounds of workgroups, and 1.5 rounds take as long as
+// two.
 TEST(Bucket, RowsOfProductsRoundToAnEighthOfAPowerOfTwo) {
   const auto rounded = [](std::int64_t m) { return bucket(gemm(m, 64, 64)).dim("m"); };
   EXPECT_EQ(rounded(17), 24);
