@@ -9,7 +9,7 @@ namespace greta::tuner {
 /// How often a candidate is run to find races.
 struct RepeatLimits {
   int runs = 20;
-  double seconds = 10;  ///< runs end early after this time, but not before three are done
+  double seconds = 10;  ///< on a CPU, runs end early after this time, but not before three are done
   double run_s = 30;    ///< deadline of a run
 };
 
