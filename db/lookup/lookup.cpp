@@ -37,14 +37,11 @@ bool compares_predictions(const DeviceInfo& device) {
   return device.language == Language::hip && device.architecture.starts_with("sm_");
 }
 
-/// Returns whether a winner of another shape than the representative's is predicted to cost more
-/// than the prediction for the representative.
-bool costs_more(const StaticPrior& prior, const Problem& representative,
-                const KnownWinners::Found& found, const Config& predicted) {
-  if (found.winner.problem.dims == representative.dims) return false;
-  const auto its = prior.cost(found.usable.config), least = prior.cost(predicted);
-  return its && least && *its > most_predicted_regret * *least;
-}
+/// A prediction, and its time by the static prior.
+struct Prediction {
+  std::optional<Config> config;
+  std::optional<double> cost;
+};
 
 }  // namespace
 
@@ -54,6 +51,7 @@ struct Lookup::Impl {
   DeviceInfo device;
   mutable std::shared_mutex mutex;                                   // protects all members below
   mutable std::unordered_map<Problem, Answer, ProblemHash> answers;  // references stay valid
+  mutable std::unordered_map<Problem, Prediction, ProblemHash> predictions;  // of representatives
   mutable KnownWinners known;
   mutable ExpectedRegret expected;
 
@@ -84,15 +82,40 @@ struct Lookup::Impl {
                                                   : operation.default_config(problem, device);
   }
 
-  /// Returns the prediction for the representative, like default_of(); nothing if the default is
-  /// the better answer for the operation.
+  /// Returns the prediction for a representative; nothing if the default is the better answer for
+  /// the operation.
+  const Prediction& prediction(const Operation& operation, const Problem& representative) const {
+    const auto [found, is_new] = predictions.try_emplace(representative);
+    Prediction& known_now = found->second;
+    if (!is_new) return known_now;
+    known_now.config = predicted_config(operation, representative, device);
+    if (known_now.config) {
+      known_now.cost = StaticPrior(operation, representative, device).cost(*known_now.config);
+    }
+    return known_now;
+  }
+
+  /// Returns the prediction for the representative, like default_of().
   std::optional<Config> predicted_of(const Operation& operation, const Problem& problem,
                                      const Problem& representative) const {
-    auto config = predicted_config(operation, representative, device);
-    if (config && !catalog.valid(problem, device, *config)) {
-      config = predicted_config(operation, problem, device);
+    const auto& config = prediction(operation, representative).config;
+    return !config || catalog.valid(problem, device, *config)
+               ? config
+               : predicted_config(operation, problem, device);
+  }
+
+  /// Returns whether a winner of another shape than the problem's and the representative's is
+  /// predicted to cost more than the prediction for the representative.
+  bool costs_more(const Operation& operation, const Problem& representative,
+                  const KnownWinners::Found& winner) const {
+    if (!winner.other_shape || winner.winner.problem.dims == representative.dims ||
+        !compares_predictions(device)) {
+      return false;
     }
-    return config;
+    const auto least = prediction(operation, representative).cost;
+    if (!least) return false;
+    const auto its = StaticPrior(operation, representative, device).cost(winner.usable.config);
+    return its && *its > most_predicted_regret * *least;
   }
 
   Result<BestOfVariant> best_of(const Problem& problem, std::string_view variant,
@@ -115,15 +138,7 @@ struct Lookup::Impl {
     const Problem representative = bucket(operation, problem);
     Answer answer;
     auto found = known.find(operation, {problem, representative}, device);
-    std::optional<Config> predicted;
-    if (!found || (found->other_shape && compares_predictions(device))) {
-      predicted = predicted_of(operation, problem, representative);
-    }
-    if (found && predicted &&
-        costs_more(StaticPrior(operation, representative, device), representative, *found,
-                   *predicted)) {
-      found.reset();
-    }
+    if (found && costs_more(operation, representative, *found)) found.reset();
     if (found) {
       answer.config = std::move(found->usable.config);
       answer.migrated = std::move(found->usable.changes);
@@ -136,7 +151,7 @@ struct Lookup::Impl {
       answer.device = found->winner.device.name;
       answer.level = found->level;
       answer.database = found->database;
-    } else if (predicted) {
+    } else if (auto predicted = predicted_of(operation, problem, representative)) {
       answer.config = *std::move(predicted);
       answer.origin = LookupOrigin::predicted;
     } else {
@@ -211,7 +226,7 @@ bool Lookup::has_binaries(const std::vector<std::string>& targets) const {
 Answer Lookup::answer(const Problem& problem) const {
   Answer answer = find(problem);
   const Problem stands_for = bucket(questions().at(problem.op), problem);
-  if (answer.origin == LookupOrigin::exact || stands_for == problem) return answer;
+  if (answer.problem == problem.key() || stands_for == problem) return answer;
   answer = find(stands_for);
   if (answer.origin == LookupOrigin::exact) {  // a match for another shape
     answer.origin = LookupOrigin::nearest_shape;

@@ -22,16 +22,20 @@ std::int64_t weight_registers(int beside, std::int64_t held, const Config& c) {
   return select(c["STAY"] > 0 || held <= 16, held * beside, 8);
 }
 
+/// Returns whether the rules of results/2026-11-27-nvidia-h200-unseen-shapes were measured there.
+bool is_measured(const DeviceInfo& device) {
+  return device.vendor == "NVIDIA" && device.language == Language::hip;
+}
+
 /// Returns whether rows need nothing but themselves: no mask, residual or weights.
 bool alone(const Shape& s) {
   return s.tensors.size() <= 2;  // X and Y
 }
 
-/// Returns the most elements of a row that a thread holds by default
-/// (results/2026-11-27-nvidia-h200-unseen-shapes).
+/// Returns the most elements of a row that a thread holds by default.
 std::int64_t most_held_by_default(const Shape& s, const DeviceInfo& device, std::int64_t threads) {
-  if (threads <= 256) return alone(s) ? 56 : 48;
-  return threads <= 512 && device.vendor == "NVIDIA" && device.language == Language::hip ? 48 : 32;
+  if (threads <= 256) return alone(s) && is_measured(device) ? 56 : 48;
+  return threads <= 512 && is_measured(device) ? 48 : 32;
 }
 
 /// Returns whether compilers are expected to avoid spills. They need more registers than the space
@@ -56,14 +60,17 @@ bool roomy(const Shape& s, const DeviceInfo& device, const Config& c) {
 
 /// Returns the number of threads of a row if there are more rows than units: each loads a few
 /// vectors. Up to 5 vectors a thread, a row stays in one wave, which needs no barrier, and up to 6
-/// in a quarter or a half of the largest workgroup, of which several share a unit; in a quarter up
-/// to 56 elements if there is nothing else to hold. 32 threads and less share a row only if all
-/// rows keep the device busy.
-std::int64_t lanes_of_many(const Shape& s, int vec, int loads, std::int64_t busy) {
+/// in a quarter of the largest workgroup, of which several share a unit. Where it is measured, it
+/// stays in a half of it likewise, and in a quarter up to 56 elements if there is nothing else to
+/// hold. 32 threads and less share a row only if all rows keep the device busy.
+std::int64_t lanes_of_many(const Shape& s, const DeviceInfo& device, int vec, int loads,
+                           std::int64_t busy) {
   constexpr std::int64_t wave = 32, quarter = 256, half = 512, busy_threads = 512;
-  const std::int64_t vectors = s.cols / vec, of_quarter = alone(s) ? std::min(13, 56 / vec) : 6;
+  const bool measured = is_measured(device);
+  const std::int64_t vectors = s.cols / vec,
+                     of_quarter = alone(s) && measured ? std::min(13, 56 / vec) : 6;
   std::int64_t lanes = std::min<std::int64_t>(next_power(ceil_div(vectors, loads)), 1024);
-  if (vectors <= 6 * half) lanes = std::min(lanes, half);
+  if (vectors <= 6 * half && measured) lanes = std::min(lanes, half);
   if (vectors <= of_quarter * quarter) lanes = std::min(lanes, quarter);
   if (vectors <= 5 * wave) lanes = std::min(lanes, wave);
   const std::int64_t least = next_power(ceil_div(2 * busy * busy_threads, 3 * s.rows));  // rounded
@@ -98,7 +105,7 @@ std::vector<Config> held_defaults(const Shape& s, const DeviceInfo& device) {
   };
   for (const int loads : {few ? 1 : rows < 4 * busy ? 3 : 4, 4, 8, 64}) {
     add(few ? std::min<std::int64_t>(next_power(ceil_div(vectors, loads)), cpu ? 8 : 1024)
-            : lanes_of_many(s, widest, loads, busy));
+            : lanes_of_many(s, device, widest, loads, busy));
   }
   if (configs.empty()) add(std::min<std::int64_t>(next_power(vectors), 1024));
   return configs;
@@ -111,7 +118,7 @@ std::vector<Config> staged_defaults(const Shape& s, const DeviceInfo& device) {
   constexpr int words_of_moments = 3;
   const int widest = widest_of(s.strides, s.in, s.cols);
   const std::int64_t vectors = s.cols / widest;
-  const bool measured = has_clusters(device.architecture) && device.language == Language::hip;
+  const bool measured = has_clusters(device.architecture) && is_measured(device);
   if (!measured || s.operation.statistic_words < words_of_moments || vectors <= 1024 ||
       !s.operation.splits) {
     return {};

@@ -91,7 +91,7 @@ void add_time(Entry& entry, float us) {
   while ((least == 0 || us < least) &&
          !entry.least_us.compare_exchange_weak(least, us, std::memory_order_relaxed)) {
   }
-  entry.timed.fetch_add(1, std::memory_order_relaxed);
+  entry.timed.fetch_add(1, std::memory_order_release);  // after the time
 }
 
 std::uint32_t entry_count() {

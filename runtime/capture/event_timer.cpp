@@ -76,7 +76,9 @@ Events runtimes[2];
 Slot slot[slots];
 std::atomic<unsigned> next_slot;
 std::atomic<bool> is_untimed;
-std::atomic<pid_t> owner;  // the process whose events they are; 0: none yet
+std::atomic<pid_t> owner;   // the process whose events they are; 0: none yet
+std::atomic<int> readers;   ///< threads that read times
+std::atomic<bool> is_over;  ///< the driver may be gone
 
 template <typename Function>
 bool get(const EventNames& names, const char* name, Function& function) {
@@ -201,6 +203,18 @@ EventTimer::EventTimer(const Library& library, Entry* entry, void* handle, void*
   begin(library, entry, handle, stream);
 }
 
+namespace {
+
+/// The last reading: what follows may destroy the driver. A reading of the writer's thread is
+/// awaited for a second at most.
+void read_last_times() {
+  read_times();
+  is_over.store(true);
+  for (int i = 0; i < 1000 && readers.load() != 0; ++i) usleep(1000);
+}
+
+}  // namespace
+
 void EventTimer::begin(const Library& library, Entry* entry, void* handle, void* stream) {
   const Events* const events = find_events(library.family->events);
   if (events == nullptr || (events->peek_error != nullptr && events->peek_error() != 0)) return;
@@ -238,7 +252,7 @@ void EventTimer::end(bool has_succeeded) {
   }
   taken.state.store(is_pending, std::memory_order_release);
   // Before what the runtime does at the end, which was registered earlier.
-  if (owner.exchange(getpid()) == 0) std::atexit(read_times);
+  if (owner.exchange(getpid()) == 0) std::atexit(read_last_times);
 }
 
 void set_untimed() {
@@ -247,15 +261,19 @@ void set_untimed() {
 
 void read_times() {
   if (owner.load() != getpid()) return;  // a child of vfork has no events, but this memory
+  readers.fetch_add(1);
   for (Slot& each : slot) {
+    if (is_over.load()) break;
     int before = is_pending;
     if (!each.state.compare_exchange_strong(before, is_taken)) continue;
     read_time(each);
   }
+  readers.fetch_sub(1);
 }
 
 void forget_times() {
   owner.store(0);
+  readers.store(0);
   for (Slot& each : slot) {
     each.begin = each.end = nullptr;
     each.state.store(is_free);

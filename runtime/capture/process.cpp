@@ -55,7 +55,7 @@ void at_end() {
   publish(true);
 }
 
-/// Where nothing has been destroyed yet.
+/// Where nothing has been destroyed yet, and the program is not in a signal handler.
 void at_quick_end() {
   read_times();
   publish(true);
@@ -152,8 +152,10 @@ void publish_now() {
   publish(false);
 }
 
+/// A signal handler may end the process while a thread is in the driver, which must not be called
+/// then: times are those that were read before.
 [[noreturn]] void end_now(int status) {
-  at_quick_end();
+  at_end();
   for (;;) syscall(SYS_exit_group, status);
 }
 

@@ -237,7 +237,7 @@ void write_row(RowWriter& out, const Entry& entry) {
   }
   if (call.bias_type >= 0) write_type(out, "bias_type", call.bias_type);
   out.number("count", entry.count.load(std::memory_order_relaxed));
-  if (const auto timed = entry.timed.load(std::memory_order_relaxed)) {
+  if (const auto timed = entry.timed.load(std::memory_order_acquire)) {
     out.number("timed", timed);
     out.number("least_us", double{entry.least_us.load(std::memory_order_relaxed)});
   }

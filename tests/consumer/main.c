@@ -269,7 +269,7 @@ static int test_rules(const char* device) {
   CHECK(greta_runtime_use(runtime, "softmax cols=64: streamed") == GRETA_OK);
   CHECK(greta_runtime_use(runtime, "softmax cols=32: held THREADS=3") == GRETA_OK);
   CHECK(greta_runtime_use(runtime, "softmax: nope") == GRETA_INVALID_ARGUMENT);
-  CHECK(strstr(greta_last_error(), "rule \"softmax: nope\": nope: must be one of held") != NULL);
+  CHECK(strstr(greta_last_error(), "rule \"softmax: nope\": nope: must be one of staged") != NULL);
   CHECK(greta_runtime_use(runtime, NULL) == GRETA_INVALID_ARGUMENT);
   CHECK(greta_runtime_use(NULL, "softmax: held") == GRETA_INVALID_ARGUMENT);
   CHECK(greta_runtime_lookup(runtime, "softmax rows=16 cols=64", &json) == GRETA_OK);

@@ -17,7 +17,7 @@ namespace {
 std::vector<std::string> row_operations() {
   std::vector<std::string> names;
   for (const Operation& entry : catalog()) {
-    if (entry.variants.front().name == "held") names.push_back(entry.name);
+    if (entry.variants.front().name == "staged") names.push_back(entry.name);
   }
   return names;
 }

@@ -139,17 +139,18 @@ RemoteRun::RemoteRun(RemoteMachine machine, std::string folder, RemoteEvents eve
 /// A line that was lost: when to try again, and for how long.
 class RemoteRun::Line {
  public:
-  explicit Line(const RemoteRun& run) : run_(run) {}
+  explicit Line(const RemoteRun& run, bool ends_on_stop = true)
+      : run_(run), ends_on_stop_(ends_on_stop) {}
 
   /// The machine was heard.
   void heard() { contact_ = Clock::now(), pause_ = seconds(1); }
 
   /// Waits before the next try. Returns whether there is one. `state` is what goes on there.
   bool waits(const std::string& state) {
-    if (run_.stop_ || Clock::now() - contact_ > run_.patience_) return false;
+    if (stopped() || Clock::now() - contact_ > run_.patience_) return false;
     run_.events_.say(fmt::format("{}: the line is lost{}; next try in {} s", run_.machine_.host(),
                                  state, pause_.count()));
-    for (int i = 0; i < 10 * pause_.count() && !run_.stop_; ++i) {
+    for (int i = 0; i < 10 * pause_.count() && !stopped(); ++i) {
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
     }
     pause_ = std::min(2 * pause_, seconds(16));
@@ -159,7 +160,10 @@ class RemoteRun::Line {
  private:
   using Clock = std::chrono::steady_clock;
 
+  bool stopped() const { return ends_on_stop_ && run_.stop_; }
+
   const RemoteRun& run_;
+  bool ends_on_stop_;
   Clock::time_point contact_ = Clock::now();
   seconds pause_{1};
 };
@@ -170,7 +174,7 @@ Result<std::string> RemoteRun::repeat(const std::string& script, const std::stri
   for (;;) {
     auto said = machine_.run(script, input, deadline, ends_on_stop ? &stop_ : nullptr);
     if (said || !is_lost_line(said.failure())) return said;
-    if (!line) line.emplace(*this);
+    if (!line) line.emplace(*this, ends_on_stop);
     if (!line->waits("")) return said;
   }
 }

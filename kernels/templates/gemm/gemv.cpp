@@ -271,9 +271,9 @@ KernelWork work(const Shape& shape, const DeviceInfo&, const Config& config) {
   work.ahead_bytes = threads * loads * config["VB"] * in;
   work.steps = std::ceil(width * slice * in / work.ahead_bytes);
   work.barriers = 2 + (split > 1 ? barriers_of_arrival(4 * m * width * split) : 0);
-  // Many loads in a row make kernels large, which a cold launch fetches first
+  // Many loads along K make kernels large, which a cold launch fetches first
   // (results/2026-11-27-nvidia-h200-unseen-shapes).
-  work.barriers += std::pow(config["UNROLL"], 3) / 50;
+  if (shape.b_along_k) work.barriers += std::pow(config["UNROLL"], 3) / 50;
   work.unique_bytes = batch * (products + rows) * static_cast<double>(shape.k) * in;
   return {work};
 }

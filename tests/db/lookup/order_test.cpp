@@ -144,6 +144,16 @@ TEST_F(LookupOrder, OnNvidiaAPredictionBeatsAWorseWinnerOfAnotherShape) {
   EXPECT_EQ(databases_.open(hopper).find(gemm(64, 64, 64)).problem, gemm(48, 64, 64).key());
 }
 
+TEST_F(LookupOrder, AnotherCardsWinnerOfThisShapeAnswersHoweverGood) {
+  const auto hopper = card("sm_90", "aa"), other = card("sm_90", "bb");
+  const Problem asked = gemm(1000, 64, 64);  // its bucket's representative has m = 1024
+  databases_.add(winner(asked, other, plain_config(1)));
+  const auto lookup = databases_.open(hopper);
+  EXPECT_EQ(lookup.find(asked).origin, LookupOrigin::same_architecture);
+  EXPECT_EQ(lookup.answer(asked).config, plain_config(1));
+  EXPECT_EQ(lookup.answer(gemm(1001, 64, 64)).origin, LookupOrigin::predicted);
+}
+
 TEST_F(LookupOrder, WhereTheDefaultWonItIsThisProblemsDefault) {
   const Problem asked = gemm(4096, 4096, 4096), near = gemm(2048, 4096, 4096);
   auto result = winner(near, here_, plain_config(1));
