@@ -85,14 +85,13 @@ struct Lookup::Impl {
   /// Returns the prediction for a representative; nothing if the default is the better answer for
   /// the operation.
   const Prediction& prediction(const Operation& operation, const Problem& representative) const {
-    const auto [found, is_new] = predictions.try_emplace(representative);
-    Prediction& known_now = found->second;
-    if (!is_new) return known_now;
-    known_now.config = predicted_config(operation, representative, device);
-    if (known_now.config) {
-      known_now.cost = StaticPrior(operation, representative, device).cost(*known_now.config);
+    const auto found = predictions.find(representative);
+    if (found != predictions.end()) return found->second;
+    Prediction made{predicted_config(operation, representative, device), std::nullopt};
+    if (made.config) {
+      made.cost = StaticPrior(operation, representative, device).cost(*made.config);
     }
-    return known_now;
+    return predictions.emplace(representative, std::move(made)).first->second;
   }
 
   /// Returns the prediction for the representative, like default_of().
