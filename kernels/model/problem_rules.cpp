@@ -345,9 +345,7 @@ std::int64_t representative(const RunTimeExtent& varies, std::int64_t extent) {
   }
   const std::uint64_t power = std::bit_ceil(whole), below = power / 2;
   if (below <= finest) return static_cast<std::int64_t>(power);
-  const std::uint64_t step =
-      varies.steps == 1 ? below
-                        : std::max(below / static_cast<std::uint64_t>(varies.steps), finest);
+  const std::uint64_t step = std::max(below / static_cast<std::uint64_t>(varies.steps), finest);
   return static_cast<std::int64_t>((whole + step - 1) / step * step);
 }
 
