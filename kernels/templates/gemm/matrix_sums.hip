@@ -20,12 +20,12 @@
 #define RESIDUAL_AHEAD 0
 #endif
 
-// Hands the wave's sums, four neighbours of a row at a time, to `put`. They go through shared
+// Hands the wave's sums, a unit of neighbours in a row at a time, to `put`. They go through shared
 // memory, a piece of its rows at a time, so that neighbouring lanes get neighbouring columns.
 constexpr u32 piece_columns = piece_width < SUM_COLUMNS ? piece_width : SUM_COLUMNS;
 constexpr u32 rest_columns = piece_width % piece_columns;
 constexpr u32 parts_of_piece = (piece_width + piece_columns - 1) / piece_columns;
-constexpr u32 most_fours = piece_rows * piece_columns / 4 / wave_size;  // of a lane
+constexpr u32 most_units = piece_rows * piece_columns / unit_columns / wave_size;  // of a lane
 
 // Columns of a wave's pieces that are handed out together.
 struct Columns {
@@ -36,11 +36,11 @@ struct Columns {
     const u32 first = index % parts_of_piece * piece_columns;
     return {index / parts_of_piece, first, smaller(piece_width - first, piece_columns)};
   }
-  GRETA_DEVICE constexpr u32 fours() const { return piece_rows * width / 4 / wave_size; }
-  // Where the lane's four number e lies in them.
+  GRETA_DEVICE constexpr u32 units() const { return piece_rows * width / unit_columns / wave_size; }
+  // Where the lane's unit number e lies in them.
   GRETA_DEVICE Position place(u32 e) const {
-    const u32 four = e * wave_size + lane_index();
-    return {four / (width / 4), four % (width / 4) * 4};
+    const u32 unit = e * wave_size + lane_index(), row_units = width / unit_columns;
+    return {unit / row_units, unit % row_units * unit_columns};
   }
   GRETA_DEVICE Position start(Position tile) const {
     const Position at = piece_position(piece);
@@ -50,28 +50,30 @@ struct Columns {
 
 template <u32 width, typename Put>
 GRETA_DEVICE void put_columns(float* piece, Position tile, const Sums& sums, Columns columns,
-                              const Put& put, const typename Put::Loaded (&loaded)[most_fours]) {
+                              const Put& put, const typename Put::Loaded (&loaded)[most_units]) {
   constexpr u32 pitch = sums_pitch(width);
-  static_assert(piece_rows * width / 4 % wave_size == 0, "lanes have equal numbers of fours");
+  static_assert(piece_rows * width / unit_columns % wave_size == 0, "lanes have equal numbers of units");
   store_piece<width>(sums, columns.piece, columns.first, piece, pitch);
   wave_barrier();
   const Position start = columns.start(tile);
   GRETA_UNROLL
-  for (u32 e = 0; e < piece_rows * width / 4 / wave_size; ++e) {
+  for (u32 e = 0; e < piece_rows * width / unit_columns / wave_size; ++e) {
     const Position at = columns.place(e);
-    const Pack<float, 4> pack = load_pack<4>(piece + at.row * pitch + at.col);
-    const float four[4] = {element(pack, 0), element(pack, 1), element(pack, 2), element(pack, 3)};
-    put(start.row + at.row, start.col + at.col, four, loaded[e]);
+    const auto pack = load_pack<unit_columns>(piece + at.row * pitch + at.col);
+    float sum[unit_columns];
+    GRETA_UNROLL
+    for (u32 j = 0; j < unit_columns; ++j) sum[j] = element(pack, j);
+    put(start.row + at.row, start.col + at.col, sum, loaded[e]);
   }
   wave_barrier();
 }
 
 template <typename Put>
 GRETA_DEVICE void load_columns(Position tile, Columns columns, const Put& put,
-                               typename Put::Loaded (&loaded)[most_fours]) {
+                               typename Put::Loaded (&loaded)[most_units]) {
   const Position start = columns.start(tile);
   GRETA_UNROLL
-  for (u32 e = 0; e < columns.fours(); ++e) {
+  for (u32 e = 0; e < columns.units(); ++e) {
     const Position at = columns.place(e);
     loaded[e] = put.load(start.row + at.row, start.col + at.col);
   }
@@ -82,7 +84,7 @@ template <typename Put>
 GRETA_DEVICE void hand_out(float* shared, Position tile, const Sums& sums, const Put& put) {
   constexpr u32 parts = pieces * parts_of_piece;
   float* const piece = shared + wave_index() * (piece_rows * sums_pitch(piece_columns));
-  typename Put::Loaded loaded[2][most_fours];
+  typename Put::Loaded loaded[2][most_units];
   load_columns(tile, Columns::at(0), put, loaded[0]);
   GRETA_UNROLL
   for (u32 i = 0; i < parts; ++i) {
@@ -105,8 +107,8 @@ struct PutSums {
   const Arguments& args;
 
   GRETA_DEVICE Loaded load(u32, u32) const { return {}; }
-  GRETA_DEVICE void operator()(u32 row, u32 col, const float (&four)[4], Loaded) const {
-    if (row < args.m) put_partial4(args, block_z(), row, col, four);
+  GRETA_DEVICE void operator()(u32 row, u32 col, const float (&sum)[unit_columns], Loaded) const {
+    if (row < args.m) put_partial_unit(args, block_z(), row, col, sum);
   }
 };
 #elif RESIDUAL_AHEAD && STORE_VEC == 4
@@ -122,8 +124,8 @@ struct PutSums {
     if (inside(row, col)) loaded = load_residual<4>(args, row, col);
     return loaded;
   }
-  GRETA_DEVICE void operator()(u32 row, u32 col, const float (&four)[4], const Loaded& loaded) const {
-    if (inside(row, col)) put_pack(args, row, col, four, loaded);
+  GRETA_DEVICE void operator()(u32 row, u32 col, const float (&sum)[4], const Loaded& loaded) const {
+    if (inside(row, col)) put_pack(args, row, col, sum, loaded);
   }
 };
 #else
@@ -133,8 +135,8 @@ struct PutSums {
   const Arguments& args;
 
   GRETA_DEVICE Loaded load(u32, u32) const { return {}; }
-  GRETA_DEVICE void operator()(u32 row, u32 col, const float (&four)[4], Loaded) const {
-    if (row < args.m) put4(args, row, col, four);
+  GRETA_DEVICE void operator()(u32 row, u32 col, const float (&sum)[unit_columns], Loaded) const {
+    if (row < args.m) put_unit(args, row, col, sum);
   }
 };
 #endif
@@ -182,19 +184,21 @@ GRETA_DEVICE void add_in_cluster(const Arguments& args, u8* inbox_memory, Positi
     inbox.send(to, received + ((rank - (rank > to)) * share_fours + at) * 4, four);
   }
   inbox.receive();
-  for (u32 at = thread_index(); at < share_fours; at += THREADS) {
-    if (!has_row(rank, at / (BN / 4))) continue;
-    const u32 row = first_row(rank) + at / (BN / 4);
-    float sum[4] = {};
+  constexpr u32 row_units = BN / unit_columns;
+  for (u32 at = thread_index(); at < share * row_units; at += THREADS) {
+    if (!has_row(rank, at / row_units)) continue;
+    const u32 row = first_row(rank) + at / row_units, col = at % row_units * unit_columns;
+    float sum[unit_columns] = {};
     GRETA_UNROLL
     for (u32 s = 0; s < SPLIT; ++s) {  // in the order of K
-      const float* const from = s == rank ? place(row, at % (BN / 4))
-                                          : received + ((s - (s > rank)) * share_fours + at) * 4;
-      const Pack<float, 4> pack = load_pack<4>(from);
+      const float* const from =
+          s == rank ? own + row * pitch + col
+                    : received + (s - (s > rank)) * share_fours * 4 + at * unit_columns;
+      const auto pack = load_pack<unit_columns>(from);
       GRETA_UNROLL
-      for (int j = 0; j < 4; ++j) sum[j] = s == 0 ? element(pack, j) : sum[j] + element(pack, j);
+      for (u32 j = 0; j < unit_columns; ++j) sum[j] = s == 0 ? element(pack, j) : sum[j] + element(pack, j);
     }
-    if (tile.row + row < args.m) put4(args, tile.row + row, tile.col + at % (BN / 4) * 4, sum);
+    if (tile.row + row < args.m) put_unit(args, tile.row + row, tile.col + col, sum);
   }
 }
 #else

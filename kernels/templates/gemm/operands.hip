@@ -98,6 +98,10 @@ GRETA_DEVICE u64 pair_distance(const Arguments& args) {
   return GATED ? u64(args.n) * stride_b(args) : 0;
 }
 
+// Neighbouring columns of a product of which a lane computes elements at a time. Where lines of C are
+// not aligned, these are as few as possible, so that neighbouring lanes store neighbouring elements.
+constexpr u32 unit_columns = STORE_VEC == 4 ? 4 : GATED ? 2 : 1;
+
 // Where an element of C and of the residual is, in elements.
 GRETA_DEVICE u64 c_place(const Arguments& args, u32 row, u32 col) {
   return u64(row) * stride_c(args) + col;
@@ -148,12 +152,12 @@ GRETA_DEVICE void put(const Arguments& args, u32 row, u32 col, float gate, float
   args.c[c_place(args, row, col)] = narrow<Out>(x);
 }
 
-// Two neighbours of a row of C; `col` is a multiple of 4 and counts a tile's columns of gates and
-// ups, which alternate. It may lie past the edge.
-GRETA_DEVICE void put4(const Arguments& args, u32 row, u32 col, const float (&sum)[4]) {
+// Two neighbours of a row of C, or one; `col` counts a tile's columns of gates and ups, which
+// alternate. It may lie past the edge.
+GRETA_DEVICE void put_unit(const Arguments& args, u32 row, u32 col, const float (&sum)[unit_columns]) {
   const u32 first = col / 2;
-#if STORE_VEC == 4
   if (first >= args.n) return;
+#if STORE_VEC == 4
   float x[2] = {args.alpha * sum[0], args.alpha * sum[2]};
   float up[2] = {args.alpha * sum[1], args.alpha * sum[3]};
 #if HAS_BIAS
@@ -169,10 +173,7 @@ GRETA_DEVICE void put4(const Arguments& args, u32 row, u32 col, const float (&su
   for (int j = 0; j < 2; ++j) x[j] = activate(x[j]) * up[j];
   store_pack(args.c + c_place(args, row, first), narrow_pack<Out>(x));
 #else
-  GRETA_UNROLL
-  for (int j = 0; j < 2; ++j) {
-    if (first + j < args.n) put(args, row, first + j, sum[2 * j], sum[2 * j + 1]);
-  }
+  put(args, row, first, sum[0], sum[1]);
 #endif
 }
 #else
@@ -229,18 +230,28 @@ GRETA_DEVICE void put(const Arguments& args, u32 row, u32 col, float sum) {
   put_pack(args, row, col, one);
 }
 
-// Four neighbours of one row; `col` is a multiple of 4 and may lie past the edge.
-GRETA_DEVICE void put4(const Arguments& args, u32 row, u32 col, const float (&sum)[4]) {
-#if STORE_VEC == 4
+// Neighbours of one row; `col` may lie past the edge.
+GRETA_DEVICE void put_unit(const Arguments& args, u32 row, u32 col, const float (&sum)[unit_columns]) {
   if (col < args.n) put_pack(args, row, col, sum);
-#else
-  GRETA_UNROLL
-  for (int j = 0; j < 4; ++j) {
-    if (col + j < args.n) put(args, row, col + j, sum[j]);
-  }
-#endif
 }
 #endif
+
+// Calls use(col, sums) for the units of four neighbours of a row; `col` is a multiple of 4.
+template <typename Use>
+GRETA_DEVICE void each_unit(u32 col, const float (&sum)[4], Use use) {
+  GRETA_UNROLL
+  for (u32 first = 0; first < 4; first += unit_columns) {
+    float unit[unit_columns];
+    GRETA_UNROLL
+    for (u32 j = 0; j < unit_columns; ++j) unit[j] = sum[first + j];
+    use(col + first, unit);
+  }
+}
+GRETA_DEVICE void put4(const Arguments& args, u32 row, u32 col, const float (&sum)[4]) {
+  each_unit(col, sum, [&](u32 first, const float(&unit)[unit_columns]) {
+    put_unit(args, row, first, unit);
+  });
+}
 
 // Columns of the partial sums: with NORM, each tile of gemv has one more than the product for its
 // sum of squares.
@@ -253,15 +264,13 @@ GRETA_DEVICE float* partial_sum(const Arguments& args, u32 slice, u32 row, u32 c
   return args.partial + (u64(slice) * args.m + row) * partial_cols(args) + col;
 }
 
+GRETA_DEVICE void put_partial_unit(const Arguments& args, u32 slice, u32 row, u32 col,
+                                   const float (&sum)[unit_columns]) {
+  if (col < product_cols(args)) store_pack(partial_sum(args, slice, row, col), narrow_pack<float>(sum));
+}
 GRETA_DEVICE void put_partial4(const Arguments& args, u32 slice, u32 row, u32 col,
                                const float (&sum)[4]) {
-  float* const first = partial_sum(args, slice, row, col);
-#if STORE_VEC == 4
-  if (col < product_cols(args)) store_pack(first, narrow_pack<float>(sum));
-#else
-  GRETA_UNROLL
-  for (int j = 0; j < 4; ++j) {
-    if (col + j < product_cols(args)) first[j] = sum[j];
-  }
-#endif
+  each_unit(col, sum, [&](u32 first, const float(&unit)[unit_columns]) {
+    put_partial_unit(args, slice, row, first, unit);
+  });
 }

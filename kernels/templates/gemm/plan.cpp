@@ -147,10 +147,12 @@ LaunchPlan plan_of_tiles(const Shape& shape, const DeviceInfo& device, const Con
   Defines defines = problem_defines(shape);
   defines.emplace_back("SPLIT", number(split));
   plan.sources.push_back(kernel_source(shape, device, "reduce", defines, 256));
-  const std::int64_t fours =
-      shape.m * ceil_div(shape.products(), 4);  // a thread reduces four elements
+  // A thread reduces a unit (operands.hip), or of Vulkan four sums.
+  const bool fours = device.language == Language::glsl || shape.c_unit() % 4 == 0;
+  const std::int64_t units =
+      shape.m * ceil_div(shape.products(), fours ? 4 : shape.gated ? 2 : 1);
   plan.launches.push_back(
-      {1, grid(device, plan.sources[1], static_cast<std::uint64_t>(ceil_div(fours, 256))),
+      {1, grid(device, plan.sources[1], static_cast<std::uint64_t>(ceil_div(units, 256))),
        arguments(shape, {}, true)});
   return plan;
 }

@@ -1,5 +1,5 @@
 // Adds the SPLIT partial sums of each element, in a fixed order, and finishes it. A thread takes
-// four neighbours of a row.
+// a unit of a row.
 
 #if !defined(SPLIT) || SPLIT < 2
 #error "SPLIT must be defined and at least 2"
@@ -13,27 +13,27 @@
 
 GRETA_KERNEL(256) gemm_reduce(GEMM_PARAMETERS) {
   const Arguments args = GEMM_ARGUMENTS;
-  // Where the partial sums fit into memory, their fours can be counted in 32 bits: 64-bit divisions
+  // Where the partial sums fit into memory, their units can be counted in 32 bits: 64-bit divisions
   // take longer than the additions.
-  const u32 cols = product_cols(args), groups = cols / 4 + (cols % 4 != 0);
+  const u32 cols = product_cols(args), units = (cols + unit_columns - 1) / unit_columns;
   const u32 id = block_index<256>() * 256 + thread_index();
-  if (id >= m * groups) return;
-  const u32 row = id / groups, col = id % groups * 4;
-  float sum[4] = {};
+  if (id >= m * units) return;
+  const u32 row = id / units, col = id % units * unit_columns;
+  float sum[unit_columns] = {};
   GRETA_NO_UNROLL
   for (u32 first = 0; first < SPLIT; first += AT_ONCE) {
-    float part[AT_ONCE][4] = {};
+    float part[AT_ONCE][unit_columns] = {};
     GRETA_UNROLL
     for (u32 s = 0; s < AT_ONCE; ++s) {
       if (SPLIT % AT_ONCE == 0 || first + s < SPLIT) {
-        get_partial4(args, first + s, row, col, part[s]);
+        get_partial_unit(args, first + s, row, col, part[s]);
       }
     }
     GRETA_UNROLL
-    for (int j = 0; j < 4; ++j) {
+    for (u32 j = 0; j < unit_columns; ++j) {
       GRETA_UNROLL
       for (u32 s = 0; s < AT_ONCE; ++s) sum[j] += part[s][j];
     }
   }
-  put4(args, row, col, sum);
+  put_unit(args, row, col, sum);
 }
