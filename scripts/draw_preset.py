@@ -5,8 +5,9 @@
     greta-bench --preset fresh.json --export bench.csv
     python3 scripts/measure_peers.py bench.csv peers.csv && python3 scripts/measure_peers.py bench.csv peers.csv --compare
 
-Sizes are log-uniform; a fifth of them is a multiple of nothing. All operations are drawn that scripts/measure_peers.py has peers for. The
-same seed and options give the same problems.
+Sizes are log-uniform; a fifth of them is a multiple of nothing. Columns and k of quantised products are widths of models in half of
+the problems. All operations are drawn that scripts/measure_peers.py has peers for, and with them some forms that have none: e5m2,
+int8 with scales of blocks, groups of fp8 with scales of blocks. The same seed and options give the same problems.
 """
 
 import argparse
@@ -18,8 +19,12 @@ import sys
 WIDE, NARROW = ["f16", "bf16", "f16", "bf16", "f32"], ["f16", "bf16"]
 MOST_ELEMENTS = 3e8  # of an operand of rows
 MOST_PRODUCTS = {"f32": 1.5e11, "f16": 1e12, "bf16": 1e12}
+MOST_WEIGHTS = 1e9  # of all groups
+WIDTHS = [768, 1408, 1536, 2048, 2560, 2816, 3072, 3584, 4096, 5120, 7168, 8192, 11008, 13824, 14336, 18944, 22016, 28672]
 COUNTS = {"softmax": 8, "rmsnorm": 8, "layernorm": 7, "add_rmsnorm": 7, "silu_mul": 7, "add": 5, "rope": 5,
-          "kv_update": 4, "embedding": 5, "argmax": 5, "attention": 16, "grouped_gemm": 6, "gemm": 24}
+          "kv_update": 4, "embedding": 5, "argmax": 5, "attention": 16, "grouped_gemm": 6, "gemm": 24,
+          "scaled_gemm": 24, "quantized_gemm": 24, "scaled_grouped_gemm": 8, "quantized_grouped_gemm": 8, "quantize": 6,
+          "sample": 5}
 
 
 class Draw:
@@ -77,9 +82,67 @@ class Draw:
     def gemm(self):
         fields = {"dtype": self.one_of(WIDE), "layout": self.one_of(["nn", "nt", "nt", "nt", "tn"]),
                   "m": self.size(1, 16384), "n": self.size(64, 16384), "k": self.size(64, 16384)}
-        while fields["m"] * fields["n"] * fields["k"] > MOST_PRODUCTS[fields["dtype"]]:
-            fields["m"] = max(1, fields["m"] // 2)
+        self.bound(fields, MOST_PRODUCTS[fields["dtype"]])
         return fields | ({"epilogue": "residual"} if self.uniform(0, 1) < 0.15 else {})
+
+    def bound(self, fields, most):
+        while fields["m"] * fields["n"] * fields["k"] > most:
+            fields["m"] = max(1, fields["m"] // 2)
+
+    def width(self, low, high, steps):
+        """Half of them are widths of models that are multiples of the largest step, half are random multiples of a step."""
+        step = self.one_of(steps)
+        if self.one_of([True, False]):
+            return self.one_of([width for width in WIDTHS if low <= width <= high and width % max(steps) == 0])
+        return self.size(max(low, step), high, [step])
+
+    def scaled_gemm(self):
+        form = self.one_of(["e4m3"] * 12 + ["int8"] * 4 + ["e5m2"])
+        scales = self.one_of(["tensor", "row", "row", "block"])
+        fields = {"dtype": self.one_of(["bf16", "bf16", "bf16", "f16", "f32"]), "format": form, "scales": scales,
+                  "m": self.size(1, 16384, [1, 1, 8, 16]), "n": self.width(64, 30000, [1, 8, 16, 64, 128]),
+                  "k": self.width(256, 20000, [128 if scales == "block" else 16])}
+        self.bound(fields, MOST_PRODUCTS["f16"])
+        return fields
+
+    def weights(self):
+        return {"weights": self.one_of(["int4", "int4", "int4", "int8"]), "group": self.one_of([32, 64, 128, 128]),
+                "zeros": self.one_of(["none", "none", "groups"])}
+
+    def quantized_gemm(self):
+        fields = {"dtype": self.one_of(NARROW)} | self.weights()
+        fields |= {"m": self.size(1, 16384, [1, 1, 8, 16]), "n": self.width(64, 30000, [1, 8, 16, 64, 128]),
+                   "k": self.width(256, 20000, [fields["group"]])}
+        self.bound(fields, MOST_PRODUCTS["f16"])
+        return fields
+
+    def groups(self, step):
+        fields = {"groups": self.one_of([4, 8, 16, 60, 128]), "m": self.size(64, 20000),
+                  "n": self.width(512, 7168, [16, 64]), "k": self.width(512, 7168, [step])}
+        while fields["groups"] * fields["n"] * fields["k"] > MOST_WEIGHTS:
+            fields["groups"] //= 2
+        self.bound(fields, MOST_PRODUCTS["f16"])
+        return fields
+
+    def scaled_grouped_gemm(self):
+        scales = self.one_of(["tensor", "row", "row", "row", "block"])
+        return {"dtype": "bf16", "format": "e4m3", "scales": scales} | self.groups(128 if scales == "block" else 16)
+
+    def quantized_grouped_gemm(self):
+        fields = {"dtype": "bf16"} | self.weights()
+        return fields | self.groups(fields["group"])
+
+    def quantize(self):
+        fields = self.rows() | {"format": self.one_of(["e4m3", "e4m3", "int8"]),
+                                "scales": self.one_of(["row", "row", "block", "tensor"]),
+                                "fused": self.one_of(["none", "none", "rmsnorm", "add_rmsnorm", "silu_mul"])}
+        step = 128 if fields["scales"] == "block" else 4
+        fields["cols"] = max(step, fields["cols"] // step * step)
+        return fields | ({"layout": "packed"} if fields["fused"] == "silu_mul" else {})
+
+    def sample(self):
+        return {"dtype": self.one_of(WIDE), "rows": self.size(1, 256),
+                "cols": self.one_of([32000, 49152, 50257, 100352, 128256, 151936])}
 
 
 def main():

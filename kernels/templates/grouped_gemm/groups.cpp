@@ -46,7 +46,7 @@ std::vector<Dimension> dimensions() {
   return {{.name = "groups", .help = "number of groups", .examples = {1, 2, 3, 5, 8, 33}},
           {.name = "m",
            .help = "rows of all contiguous groups, or of each masked group's matrices",
-           .at_run_time = RunTimeExtent{}},
+           .at_run_time = RunTimeExtent{.steps = 8}},
           {.name = "n", .help = "columns of C"},
           {.name = "k", .help = "reduction dimension: length of the dot products"}};
 }

@@ -1,5 +1,6 @@
 // Protects: problems of a bucket share a lookup and, with the same configuration, every compiled
 // kernel.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -72,6 +73,20 @@ TEST(Bucket, RowsOfProductsRoundToAnEighthOfAPowerOfTwo) {
     all.insert(to);
   }
   EXPECT_EQ(all.size(), 8 + 1 + 2 + 4 + 8 * 8);  // to 8, 16, 32, 64, and 8 to each power above
+}
+
+// A tile for twice the rows that groups have computes as many rows of nothing.
+TEST(Bucket, RowsOfGroupsDoToo) {
+  for (const char* op : {"grouped_gemm", "quantized_grouped_gemm", "scaled_grouped_gemm"}) {
+    const auto rounded = [op](int m) {
+      const std::string key = "{} dtype=bf16 out=bf16 groups=60 m={} n=2416 k=1408";
+      return bucket(Problem::parse(fmt::format(fmt::runtime(key), op, m)).value()).dims_text();
+    };
+    EXPECT_EQ(rounded(4480), "groups=60 m=4608 n=2416 k=1408") << op;
+    EXPECT_EQ(rounded(2944), "groups=60 m=3072 n=2416 k=1408") << op;
+    EXPECT_EQ(rounded(4), "groups=60 m=4 n=2416 k=1408") << op;
+    EXPECT_EQ(rounded(5), "groups=60 m=8 n=2416 k=1408") << op;
+  }
 }
 
 /// Returns a random problem of the bucket of `representative`.
