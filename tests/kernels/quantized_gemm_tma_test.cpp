@@ -184,6 +184,14 @@ std::vector<Case> cases() {
        f32,
        {1, 5, 64},
        "BM=16 BN=64 GROUPS=1 STAGES=2 RESIDENT=0"},
+      {"int8_bands_of_tiles",
+       "int8",
+       "128",
+       "groups",
+       f16,
+       f16,
+       {300, 130, 256},
+       "BM=16 BN=64 GROUPS=1 STAGES=2 RESIDENT=1"},
   };
 }
 

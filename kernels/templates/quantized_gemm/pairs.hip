@@ -48,6 +48,16 @@ GRETA_DEVICE Scale load_now(const Scale* address) {
 #endif
 }
 
+GRETA_DEVICE u32 load_byte_now(const u8* address) {
+#if defined(GRETA_NVIDIA)
+  u32 byte;
+  asm volatile("ld.global.nc.u8 %0, [%1];" : "=r"(byte) : "l"(address));
+  return byte;
+#else
+  return *address;
+#endif
+}
+
 #if SCALES_BESIDE
 // Weights take this number of bytes.
 GRETA_DEVICE u64 bytes_of_weights(u64 count) { return PACKED_FOURS ? count / 2 : count; }

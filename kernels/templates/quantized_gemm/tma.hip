@@ -115,9 +115,13 @@ struct Tile {
   u32 row, col;  // the first ones
 };
 
-// Tiles with the same weights are neighbours.
+// Tiles with the same weights are neighbours. Of many rows, bands of 16 tiles are one after the other, so
+// that the second-level cache holds what workgroups read at the same time.
 GRETA_DEVICE Tile tile_of(const Arguments& args, u32 index) {
-  return {index % args.tiles_m * BM, index / args.tiles_m * BN};
+  constexpr u32 band = 16;
+  const u32 of_band = band * ((args.n + BN - 1) / BN), first = index / of_band * band;
+  const u32 rows = smaller(band, args.tiles_m - first), in_band = index % of_band;
+  return {(first + in_band % rows) * BM, in_band / rows * BN};
 }
 
 // One thread copies what a tile's steps need, from step `first` on.

@@ -30,7 +30,7 @@ GRETA_DEVICE StepScales load_scales(const Arguments& args, Tile tile, u32 step_i
       if (group >= groups) scale.bits = 0;
 #endif
       scales.scale[product][i / 2][i % 2] = scale;
-      scales.zero[product][i / 2][i % 2] = ZEROS ? args.weights.zeros[at] : implied_zero;
+      scales.zero[product][i / 2][i % 2] = ZEROS ? load_byte_now(args.weights.zeros + at) : implied_zero;
     }
   }
   return scales;
@@ -49,10 +49,11 @@ GRETA_DEVICE LaneWeights lane_weights(const u8* shared, u32 box, u32 of_box) {
   return {start + line_of_lane(0) * 128, (lane_index() / 4) ^ (of_box * (step * 8 / box_weights))};
 }
 
+// `pair`: of the group's zero points, which the first half leaves for the second one.
 GRETA_DEVICE void read_half(const LaneWeights& from, u32 product, u32 group, u32 half, u32 selector,
-                            const StepScales& scales, Half& fragments) {
-  const u32(&zero)[2] = scales.zero[product][group];
-  const PairZero pair[2] = {pair_zero(zero[0]), pair_zero(zero[1])};
+                            const StepScales& scales, PairZero (&pair)[2], Half& fragments) {
+  GRETA_UNROLL
+  for (u32 i = 0; half == 0 && i < 2; ++i) pair[i] = pair_zero(scales.zero[product][group][i]);
   read_fragments(from.line + product * (64 * 128), (group * 2 + half) * half_fragments, from.swap,
                  selector, pair, fragments);
 }
@@ -63,11 +64,12 @@ GRETA_DEVICE void consume(const Arguments& args, u8* memory, SharedMemory shared
   if (steps == 0) return;
   const u32 selector = selector_of_lane();
   StepScales scales = load_scales(args, tile, first);
+  PairZero pair[2];
   Half half[2];
   Sums part;
   rings.lines.filled().wait(rings.lines.parity);
   LaneWeights lane = lane_weights(memory, rings.lines.index, 0);
-  read_half(lane, 0, 0, 0, selector, scales, half[0]);
+  read_half(lane, 0, 0, 0, selector, scales, pair, half[0]);
   GRETA_NO_UNROLL
   for (u32 i = 0; i < steps; ++i) {
     const bool more = i + 1 < steps;
@@ -78,11 +80,11 @@ GRETA_DEVICE void consume(const Arguments& args, u8* memory, SharedMemory shared
     for (u32 u = 0; u < groups_of_step * products; ++u) {
       const u32 group = u / products, product = u % products, next = u + 1;
       start_products<true>(shared, start, group * GROUP, half[0], part);
-      read_half(lane, product, group, 1, selector, scales, half[1]);
+      read_half(lane, product, group, 1, selector, scales, pair, half[1]);
       start_products<false>(shared, start, group * GROUP + GROUP / 2, half[1], part);
       wait_for_products<1>();
       if (next < groups_of_step * products) {
-        read_half(lane, next % products, next / products, 0, selector, scales, half[0]);
+        read_half(lane, next % products, next / products, 0, selector, scales, pair, half[0]);
       } else {
         const u32 of_box = (i + 1) % steps_of_box;
         if (of_box == 0 || !more) {
@@ -92,7 +94,7 @@ GRETA_DEVICE void consume(const Arguments& args, u8* memory, SharedMemory shared
         if (more) {
           if (of_box == 0) rings.lines.filled().wait(rings.lines.parity);
           lane = lane_weights(memory, rings.lines.index, of_box);
-          read_half(lane, 0, 0, 0, selector, later, half[0]);
+          read_half(lane, 0, 0, 0, selector, later, pair, half[0]);
         }
       }
       wait_for_products<0>();
