@@ -149,8 +149,7 @@ LaunchPlan plan_of_tiles(const Shape& shape, const DeviceInfo& device, const Con
   plan.sources.push_back(kernel_source(shape, device, "reduce", defines, 256));
   // A thread reduces a unit (operands.hip), or of Vulkan four sums.
   const bool fours = device.language == Language::glsl || shape.c_unit() % 4 == 0;
-  const std::int64_t units =
-      shape.m * ceil_div(shape.products(), fours ? 4 : shape.gated ? 2 : 1);
+  const std::int64_t units = shape.m * ceil_div(shape.products(), fours ? 4 : shape.gated ? 2 : 1);
   plan.launches.push_back(
       {1, grid(device, plan.sources[1], static_cast<std::uint64_t>(ceil_div(units, 256))),
        arguments(shape, {}, true)});
