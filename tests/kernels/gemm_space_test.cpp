@@ -11,6 +11,7 @@
 #include "runtime/device/hardware/architectures.hpp"
 #include "tests/catalog.hpp"
 #include "tests/kernels/gemm_cpu.hpp"
+#include "tests/kernels/hopper_runner.hpp"
 
 namespace greta::test::gemm_space_test {
 namespace {
@@ -122,6 +123,17 @@ TEST(GemmSpace, IsLargeForABigProblemOnEveryDevice) {
     EXPECT_EQ(space.count("gemv"), 0U) << device.name;
     EXPECT_GE(built_in("gemm").space(gemm_problem(1, 4096, 4096), device).count("gemv"), 500U);
   }
+}
+
+// Lines of k at odd addresses are read by fours once they are transposed to padded ones.
+TEST(GemmSpace, DefaultsReadTransposedLinesByFours) {
+  const Operation& gemm = built_in("gemm");
+  const Problem problem =
+      gemm_problem(4095, 4093, 2047, DType::f32, DType::f32, {{"layout", "nt"}});
+  const Config first = gemm.default_config(problem, hopper_of_two_units());
+  EXPECT_EQ(first["TRANSPOSE"], 1) << first.text();
+  EXPECT_EQ(first["VA"], 4) << first.text();
+  EXPECT_EQ(first["VB"], 4) << first.text();
 }
 
 TEST(GemmSpace, DefaultsAreValidOnEveryDevice) {

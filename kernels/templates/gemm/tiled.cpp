@@ -109,9 +109,9 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const Choice& cho
   const bool gpu = !vectorising_cpu(device);
   const bool copied = copies(shape, device);
   const auto width = [&](bool along_k, std::int64_t unit, int extent) {
-    return copied && along_k && !transpose
-               ? 1
-               : widest_vector(shape.in, unit, extent * tile.bk / threads);
+    if (copied && along_k && !transpose) return 1;
+    const std::int64_t aligned = along_k && transpose ? 0 : unit;  // transposed lines are padded
+    return widest_vector(shape.in, aligned, extent * tile.bk / threads);
   };
   const int va = width(shape.a_along_k, shape.a_unit(), tile.bm);
   const int vb = width(shape.b_along_k, shape.b_unit(), tile.bn);
