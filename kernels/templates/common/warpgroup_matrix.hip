@@ -75,20 +75,19 @@ typedef greta_host::MatrixDescriptor OperandPlace;
 typedef u64 OperandPlace;
 #endif
 
-// A part of a tile, from byte start + further of shared memory on; if `further` is a constant, it costs one
-// addition. Lines along k: rows of A or columns of B
+// A part of a tile, from byte `start` of shared memory on. Lines along k: rows of A or columns of B
 // are lines, a multiple of 8 into the tile, and k starts a multiple of 16 into a panel. Lines across
 // k: rows or columns start with a panel, and k a multiple of 16 lines into it.
 template <typename Tile, bool along_k>
-GRETA_DEVICE OperandPlace operand_place(SharedMemory shared, u32 start, u32 further = 0) {
+GRETA_DEVICE OperandPlace operand_place(SharedMemory shared, u32 start) {
   // From one panel to the next along the line, and from eight lines to the next eight.
   constexpr u32 leading = along_k ? 16 : Tile::panel_bytes, stride = Tile::group_bytes;
 #if defined(GRETA_HOST)
-  return {shared.bytes, start + further, leading, stride, Tile::width};
+  return {shared.bytes, start, leading, stride, Tile::width};
 #else
   constexpr u32 swizzle = Tile::width == 8 ? 1 : Tile::width == 4 ? 2 : 3;
   // An address has 18 bits; those above are the block's number in its cluster.
-  const u32 low = ((shared.address & 0x3ffff) + start) / 16 + (leading / 16 << 16) + further / 16;
+  const u32 low = ((shared.address & 0x3ffff) + start) / 16 | leading / 16 << 16;
   return u64(stride / 16 | swizzle << 30) << 32 | low;
 #endif
 }

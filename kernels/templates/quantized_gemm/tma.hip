@@ -165,7 +165,7 @@ GRETA_DEVICE void start_products(SharedMemory shared, u32 start, u32 k, const Fr
   GRETA_UNROLL
   for (u32 f = 0; f < count; ++f) {
     const OperandPlace rows =
-        operand_place<TileA, true>(shared, start, TileA::template part<true>(0, k + 16 * f));
+        operand_place<TileA, true>(shared, start + TileA::template part<true>(0, k + 16 * f));
     if (fresh && f == 0) {
       multiply_async<true, false>(In(), sums, fragments[f], rows);
     } else {

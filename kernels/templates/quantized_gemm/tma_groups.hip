@@ -4,7 +4,6 @@
 
 constexpr u32 groups_of_step = step / GROUP;
 constexpr u32 half_fragments = GROUP / 32;   // of half a group
-constexpr u32 implied_zero = FORMAT == 0 ? 8 : 128;
 
 // Scales and zero points of a lane's lines, of the groups of a step.
 struct StepScales {
@@ -14,6 +13,7 @@ struct StepScales {
 
 // Groups past the last one have the scale 0, of mxfp4 the least one: zeros are copied in place of their weights.
 GRETA_DEVICE StepScales load_scales(const Arguments& args, Tile tile, u32 step_index) {
+  constexpr u32 implied_zero = FORMAT == 0 ? 8 : 128;
   const u32 groups = args.k / GROUP;
   StepScales scales;
   GRETA_UNROLL
@@ -30,7 +30,7 @@ GRETA_DEVICE StepScales load_scales(const Arguments& args, Tile tile, u32 step_i
       if (group >= groups) scale.bits = 0;
 #endif
       scales.scale[product][i / 2][i % 2] = scale;
-      scales.zero[product][i / 2][i % 2] = ZEROS ? load_byte_now(args.weights.zeros + at) : 0;
+      scales.zero[product][i / 2][i % 2] = ZEROS ? load_byte_now(args.weights.zeros + at) : implied_zero;
     }
   }
   return scales;
@@ -49,12 +49,11 @@ GRETA_DEVICE LaneWeights lane_weights(const u8* shared, u32 box, u32 of_box) {
   return {start + line_of_lane(0) * 128, (lane_index() / 4) ^ (of_box * (step * 8 / box_weights))};
 }
 
-// `pair`: of zero points; those beside the scales are the group's, which the first half leaves for the second
-// one.
+// `pair`: of the group's zero points, which the first half leaves for the second one.
 GRETA_DEVICE void read_half(const LaneWeights& from, u32 product, u32 group, u32 half, u32 selector,
                             const StepScales& scales, PairZero (&pair)[2], Half& fragments) {
   GRETA_UNROLL
-  for (u32 i = 0; ZEROS && half == 0 && i < 2; ++i) pair[i] = pair_zero(scales.zero[product][group][i]);
+  for (u32 i = 0; half == 0 && i < 2; ++i) pair[i] = pair_zero(scales.zero[product][group][i]);
   read_fragments(from.line + product * (64 * 128), (group * 2 + half) * half_fragments, from.swap,
                  selector, pair, fragments);
 }
@@ -65,9 +64,7 @@ GRETA_DEVICE void consume(const Arguments& args, u8* memory, SharedMemory shared
   if (steps == 0) return;
   const u32 selector = selector_of_lane();
   StepScales scales = load_scales(args, tile, first);
-  // k is whole groups, which NVIDIA's compiler must not know: it would copy constants for each conversion.
-  const PairZero implied = pair_zero(implied_zero + args.k % GROUP);
-  PairZero pair[2] = {implied, implied};
+  PairZero pair[2];
   Half half[2];
   Sums part;
   rings.lines.filled().wait(rings.lines.parity);
@@ -83,7 +80,6 @@ GRETA_DEVICE void consume(const Arguments& args, u8* memory, SharedMemory shared
     for (u32 u = 0; u < groups_of_step * products; ++u) {
       const u32 group = u / products, product = u % products, next = u + 1;
       start_products<true>(shared, start, group * GROUP, half[0], part);
-      wave_barrier();  // NVIDIA's assembler would else start the last products after reads and conversions
       read_half(lane, product, group, 1, selector, scales, pair, half[1]);
       start_products<false>(shared, start, group * GROUP + GROUP / 2, half[1], part);
       wait_for_products<1>();
