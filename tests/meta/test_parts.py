@@ -71,6 +71,18 @@ class Entries(unittest.TestCase):
                     self.assertTrue(any(re.search(rf"/({device}_\d_{case}|{operation}_{device}_\d)", name)
                                         for name in run))
 
+    def test_quick_ones_have_each_failure_of_a_device(self):
+        run = {name.split(".")[-1] for test in self.quick for name in " ".join(test["command"]).split("=")[-1].split(":")}
+        for fake in ("hip6", "cuda"):
+            for failure in ("AnIllegalAddressLosesAllOfTheCardAndNothingElse", "ATimeoutLosesItsDeviceOnly",
+                            "OutOfMemoryIsNotTheEnd", "ALaunchThatIsRefusedEndsItsSubmissionOnly"):
+                self.assertIn(f"{failure}/{fake}", run)
+        self.assertIn("NothingIsLeftBehind/hip5", run)
+        for failure in ("AnIllegalAddress", "AnEndlessKernelIsStopped", "ALaneMissesAShuffle", "TwoThreadsWriteOneElement",
+                        "AHangingKernelIsATimeoutAndItsProcessIsGone", "ACrashWhileRunningIsACrash",
+                        "AStopEndsACallThatDoesNotReturn", "ACallThatDoesNotReturnEndsTheProcess"):
+            self.assertTrue(any(name.split("/")[-1] == failure for name in run), failure)
+
     def test_quick_ones_have_each_program_and_each_kind_of_fault(self):
         names = [test["name"] for test in self.quick]
         programs = sorted({test["name"].split(".")[0] for test in self.tests} - {"wide"})
@@ -80,7 +92,10 @@ class Entries(unittest.TestCase):
                   r"cli\.Faults\.\w+crashes", r"cli\.Faults\.\w+never_ends", r"cli\.Faults\.\w+out_of_bounds",
                   r"cli\.Faults\.\w+nan", r"cli\.Faults\.\w+clock", r"cli\.FakeFaults\.", r"cli\.KilledWorkers\.",
                   r"cli\.Resume\.", r"cli\.Interrupt", r"db\.Damage", r"db\.Kill", r"db\.Concurrency",
-                  r"python\.TunedOnVulkan", r"c\.vulkan:0", r"c\.hip-host:0", r"c\.tuner_exports",
+                  r"python\.TunedOnVulkan", r"c\.vulkan:0", r"c\.hip-host:0", r"c\.tuner_exports", r"device\.StallWatch",
+                  r"device\.All/Conformance\w+", r"device_hip\.All/HipFault", r"device_hip\.HipEmulator",
+                  r"device_hip_host\.HipHostSanitizer", r"device_hip_host\.HipHostMisuse",
+                  r"device_hip_host\.All/HipHostRace", r"tuner\.WorkerEvaluator", r"tuner\.Kernels/PlantedBug",
                   *(rf"compiled\..*{gpu}" for gpu in ("gfx942", "gfx1201", "sm_90")
                     if any(test["name"].endswith(gpu) for test in self.tests))]
         for pattern in wanted:
