@@ -107,8 +107,9 @@ Result<CodeObject> compile_with(const CompilerProgram& program, const KernelSour
         Status::compile, fmt::format("the language {} is not hip", to_string(source.language)), {}};
   }
   auto command = program.command;
-  if (!names_architecture(program, source))
+  if (!names_architecture(program, source)) {
     command.push_back(program.architecture_option + architecture);
+  }
   const auto is_standard = [](const std::string& option) {
     return option.find("-std=") != std::string::npos;
   };
