@@ -84,7 +84,7 @@ def pattern_of(suites):
     """A regular expression of the names that CTest has for the tests of suites (tests/discover_suites.cmake). CTest
     allows nine parentheses, so all programs share one list of suites."""
     programs, names = (sorted(set(words)) for words in zip(*(suite.split(".", 1) for suite in suites)))
-    return rf"^({'|'.join(programs)})\.([^ ]*/)?({'|'.join(names)})([./ ]|$)"
+    return rf"(^| )({'|'.join(programs)})\.([^ ]*/)?({'|'.join(names)})([./ ]|$)"
 
 
 def run(command, folder, seconds, **variables):

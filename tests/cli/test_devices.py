@@ -211,11 +211,14 @@ class Verify(Case):
         default = self.run_tune("verify", "gemm", *problem)
         self.assertIn("1 of 1 passed", default.stdout, default.stderr)
         self.assertNotIn("coverage", default.stdout)
-        named = self.run_tune("verify", "gemm", *problem, "--config", "naive THREADS=64", "--json")
-        self.assertEqual(json.loads(named.stdout)["variants"],
-                         [{"variant": "naive", "types": "f16 to f16", "right": 1, "wrong": 0}])
         sampled = self.run_tune("verify", "gemm", *problem, "--sample", 3, "--variant", "tiled")
         self.assertRegex(sampled.stdout, "tiled +f16 to f16: 3 passed, 0 failed")
+
+    def test_a_given_configuration(self):
+        named = self.run_tune("verify", "gemm", "--m", 40, "--n", 33, "--k", 70, "--dtype", "f16", "--device", "vulkan:0",
+                              "--config", "naive THREADS=64", "--json")
+        self.assertEqual(json.loads(named.stdout)["variants"],
+                         [{"variant": "naive", "types": "f16 to f16", "right": 1, "wrong": 0}])
 
     def templates(self, name, old, new):
         """Creates a folder with one kernel source in which `old` is replaced by `new`."""

@@ -8,7 +8,9 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <memory>
+#include <numeric>
 #include <random>
 #include <thread>
 
@@ -47,8 +49,10 @@ class Storm {
     for (std::size_t i = 0; i < readers; ++i) reading.push_back(start_reader());
     std::mt19937_64 random(19);
     const auto end = Clock::now() + time;
-    while (Clock::now() < end && started_ < Shared::most_writers) {
+    while ((Clock::now() < end || killed_ <= 3) && started_ < Shared::most_writers) {
       std::this_thread::sleep_for(std::chrono::milliseconds(20 + random() % 60));
+      // On a machine that is busy, kills at this pace would leave no writer the time to begin.
+      wait_until([&] { return committed() > killed_; });
       pid_t& victim = writing[random() % writing.size()];
       kill(victim, SIGKILL);
       int status = 0;
@@ -57,6 +61,7 @@ class Storm {
       ++killed_;
       victim = start_writer();
     }
+    wait_until([&] { return committed() > started_ && shared_->reads > 3; });
     shared_->stop = true;
     for (const pid_t child : writing) EXPECT_TRUE(succeeded(child));
     for (const pid_t child : reading) EXPECT_TRUE(succeeded(child));
@@ -92,6 +97,17 @@ class Storm {
   }
 
  private:
+  /// The number of trials that are reported as stored.
+  int committed() const {
+    return std::accumulate(shared_->committed, shared_->committed + started_, 0);
+  }
+  /// Returns within a minute even if it is not.
+  static void wait_until(const std::function<bool()>& reached) {
+    const auto end = Clock::now() + std::chrono::minutes(1);
+    while (!reached() && Clock::now() < end) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+  }
   pid_t start_writer() {
     const int writer = started_++;
     return start_child([&] {

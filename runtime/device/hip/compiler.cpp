@@ -43,17 +43,40 @@ class ProgramCompiler final : public Compiler {
   }
 
   Result<CodeObject> compile(const KernelSource& source, const std::string& architecture) override {
+    const CompilerProgram& first = programs_.front();
+    if (is_untried(architecture) && !names_architecture(first, source)) {
+      auto compiled = named(compile_with(first, source, architecture, deadline_), source);
+      if (compiled) remember(architecture, first);
+      if (compiled || compiled.failure().status != Status::compile) return compiled;
+      const auto program = choose(architecture);
+      if (program && *program == &first) return compiled;
+    }
     const auto program = choose(architecture);
     if (!program) return program.failure();
-    auto compiled = compile_with(**program, source, architecture, deadline_);
+    return named(compile_with(**program, source, architecture, deadline_), source);
+  }
+
+ private:
+  using Choice = Result<const CompilerProgram*>;
+
+  /// Has the kernel's name in a failure's message.
+  static Result<CodeObject> named(Result<CodeObject> compiled, const KernelSource& source) {
     if (compiled || compiled.failure().message.starts_with(source.name)) return compiled;
     Failure failure = compiled.failure();
     failure.message = source.name + ": " + failure.message;
     return failure;
   }
 
- private:
-  using Choice = Result<const CompilerProgram*>;
+  bool is_untried(const std::string& architecture) {
+    const std::lock_guard lock(mutex_);
+    return !choices_.contains(architecture);
+  }
+
+  /// A compiler that compiled a kernel for an architecture would also have compiled an empty one.
+  void remember(const std::string& architecture, const CompilerProgram& program) {
+    const std::lock_guard lock(mutex_);
+    choices_.emplace(architecture, &program);
+  }
 
   Choice choose(const std::string& architecture) {
     // The lock is held while compilers are tried, because concurrent callers need the same answer.

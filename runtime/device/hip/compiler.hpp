@@ -29,8 +29,8 @@ class Compiler {
   virtual const std::string& version() const = 0;
 
   /// Returns the compiler for an architecture ("gfx942", "sm_90"): the first that can compile an
-  /// empty kernel for it, which is tried once. Fails with `unavailable` and the message of each
-  /// compiler.
+  /// empty kernel for it, which is tried once, or has compiled another kernel for it. Fails with
+  /// `unavailable` and the message of each compiler.
   virtual Result<std::string> used_for(const std::string& architecture) = 0;
 
   /// Compiles for an architecture. Fails with `compile`, where the message is the first error and

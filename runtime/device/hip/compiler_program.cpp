@@ -94,6 +94,12 @@ Result<std::string> ask_version(const std::vector<std::string>& command, Deadlin
 
 }  // namespace
 
+bool names_architecture(const CompilerProgram& program, const KernelSource& source) {
+  return std::any_of(source.options.begin(), source.options.end(), [&](const auto& option) {
+    return option.starts_with(program.architecture_option);
+  });
+}
+
 Result<CodeObject> compile_with(const CompilerProgram& program, const KernelSource& source,
                                 const std::string& architecture, Deadline deadline) {
   if (source.language != Language::hip) {
@@ -101,11 +107,9 @@ Result<CodeObject> compile_with(const CompilerProgram& program, const KernelSour
         Status::compile, fmt::format("the language {} is not hip", to_string(source.language)), {}};
   }
   auto command = program.command;
-  // A kernel that needs features of "sm_90a" specifies the architecture in its own options.
-  const bool named = std::any_of(
-      source.options.begin(), source.options.end(),
-      [&](const auto& option) { return option.starts_with(program.architecture_option); });
-  if (!named) command.push_back(program.architecture_option + architecture);
+  if (!names_architecture(program, source)) {
+    command.push_back(program.architecture_option + architecture);
+  }
   const auto is_standard = [](const std::string& option) {
     return option.find("-std=") != std::string::npos;
   };

@@ -23,6 +23,10 @@ struct CompilerProgram {
 /// change. It is part of the kernels' content keys.
 constexpr std::string_view compiler_options = "options 1";
 
+/// Says whether a kernel specifies an architecture in its own options, as one does that needs
+/// features of "sm_90a".
+bool names_architecture(const CompilerProgram& program, const KernelSource& source);
+
 /// Compiles with this program. Fails as Compiler::compile() does. The message contains the
 /// program's version if the program itself failed.
 Result<CodeObject> compile_with(const CompilerProgram& program, const KernelSource& source,

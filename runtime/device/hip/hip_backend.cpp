@@ -17,7 +17,20 @@ struct PlatformEntry {
   std::function<Result<Platform>(bool counters)> open;
 };
 
-using MadeCompiler = Result<std::unique_ptr<Compiler>>;
+using MadeCompiler = Result<std::shared_ptr<Compiler>>;
+
+MadeCompiler make_compiler(const Platform& platform, const OpenOptions& options) {
+  auto made = platform.create_compiler(options);
+  if (!made) return made.failure();
+  return std::shared_ptr<Compiler>(*std::move(made));
+}
+
+/// Says whether the options name another compiler than the one that is found without them.
+bool choose_compiler(const OpenOptions& options) {
+  return !options.compiler.empty() || !options.compile_helper.empty() ||
+         options.sanitize != Sanitize::none ||
+         options.compile_deadline != OpenOptions{}.compile_deadline;
+}
 
 /// A device that was found, and the compiler for it unless the caller chooses another.
 struct FoundCard {
@@ -64,8 +77,9 @@ class HipBackend final : public Backend {
         throw Refusal(Status::unavailable,
                       fmt::format("there is no device {}:{}", to_string(api_), index));
       }
-      const auto& card = cards_[static_cast<std::size_t>(index)].card;
-      auto compiler = card->platform().create_compiler(options);
+      const auto& [card, found] = cards_[static_cast<std::size_t>(index)];
+      auto compiler =
+          choose_compiler(options) || !*found ? make_compiler(card->platform(), options) : *found;
       ProbedDevice probed = describe(*card, index, compiler);
       if (!probed.usable) {
         throw Refusal(Status::unavailable,
@@ -101,7 +115,7 @@ class HipBackend final : public Backend {
         continue;
       }
       const auto platform = std::make_shared<const Platform>(std::move(opened).value());
-      const auto compiler = std::make_shared<const MadeCompiler>(platform->create_compiler({}));
+      const auto compiler = std::make_shared<const MadeCompiler>(make_compiler(*platform, {}));
       for (int device = 0; device < platform->device_count; ++device) {
         cards_.push_back({std::make_shared<Card>(platform, device), compiler});
       }

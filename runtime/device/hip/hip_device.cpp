@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t staging_bytes = std::size_t{16} << 20;
 }
 
-HipDevice::HipDevice(std::shared_ptr<Context> context, Result<std::unique_ptr<Compiler>> compiler,
+HipDevice::HipDevice(std::shared_ptr<Context> context, Result<std::shared_ptr<Compiler>> compiler,
                      std::filesystem::path cache_directory)
     : context_(std::move(context)),
       compiler_(std::move(compiler)),

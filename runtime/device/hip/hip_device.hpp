@@ -15,7 +15,7 @@ namespace greta::device::hip {
 class HipDevice final : public Device, public Interop, public HardwareCounters, public PeerCopies {
  public:
   /// `compiler` may be a Failure, which compile() then returns.
-  HipDevice(std::shared_ptr<Context> context, Result<std::unique_ptr<Compiler>> compiler,
+  HipDevice(std::shared_ptr<Context> context, Result<std::shared_ptr<Compiler>> compiler,
             std::filesystem::path cache_directory);
 
   const DeviceInfo& info() const override { return context_->info(); }
@@ -47,7 +47,7 @@ class HipDevice final : public Device, public Interop, public HardwareCounters, 
   Result<void> finish_transfers(Result<void> recorded);
 
   std::shared_ptr<Context> context_;
-  Result<std::unique_ptr<Compiler>> compiler_;
+  Result<std::shared_ptr<Compiler>> compiler_;
   std::shared_ptr<MemoryHeap> device_heap_;
   std::shared_ptr<MemoryHeap> staging_heap_;
   KernelCache cache_;
