@@ -48,8 +48,8 @@ std::int64_t shared_bytes(const Shape& shape, const Config& config) {
   const std::int64_t barriers = (stages + lines) * 16;
   if (config["SPLIT"] > 1) return std::max(rings, bm * (bn + 4) * 4) + barriers;
   const std::int64_t rows = bm % 32 == 0 ? 32 : bm % 16 == 0 ? 16 : 8;
-  const std::int64_t stored = rows * (bytes_of(shape.out, 16) + 16);
-  return rings + config["GROUPS"] * 4 * stored + barriers;
+  const std::int64_t stored = rows * (bytes_of(shape.out, product_cols) + 16);  // of a warpgroup
+  return rings + config["GROUPS"] * stored + barriers;
 }
 
 std::int64_t products_of(const Config& config) {
