@@ -178,12 +178,18 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
   return plan;
 }
 
+/// Returns the rows from which on the other variants, which are for few, are slower: less where they
+/// can't multiply a group of 128 weights before they scale it.
+std::int64_t least_rows(const Shape& shape) {
+  return !in_blocks(shape.format) && shape.group < core_unit ? 9 : 17;
+}
+
 /// Returns tiles in the order of the steps that the busiest compute unit multiplies, with as many
-/// stages as shared memory has room for. The other variants are for few rows.
+/// stages as shared memory has room for.
 std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
-  if (!offered(shape, device) || shape.gated() || shape.m < 32) return {};
+  if (!offered(shape, device) || shape.gated() || shape.m < least_rows(shape)) return {};
   std::vector<std::pair<double, Config>> found;
-  for (const int bm : {128, 96, 64, 48, 32, 16}) {
+  for (const int bm : {160, 144, 128, 96, 64, 48, 32, 16}) {
     for (const int groups : {2, 1}) {
       Config config{"tma",
                     {{"BM", bm},
@@ -220,6 +226,17 @@ std::vector<Division> divisions(const Shape& shape, const Config& config) {
           {"steps", ceil_div(shape.k, step), config["SPLIT"], {}, 2}};
 }
 
+/// Returns the latencies of a tile, in barriers. The products of a warpgroup wait for operands that
+/// its threads make, which wait for the products before them, and each group of weights begins such a
+/// chain. A warpgroup alone takes longer for it than each of two (measured on an H200, cause unknown).
+double latencies(const Shape& shape, const Config& config, double steps) {
+  if (in_blocks(shape.format)) return steps * (config["GROUPS"] == 1 ? 0.75 : 0.25);
+  const double chain = 7 + 3.0 * step / static_cast<double>(shape.group);
+  const double alone = config["GROUPS"] == 1 ? 1.4 : 1;
+  const double stored = 0.5 * config["BM"];
+  return steps * static_cast<double>(products_of(config)) * alone * chain + stored;
+}
+
 KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& config) {
   const double bm = config["BM"], bn = config["BN"], split = config["SPLIT"];
   const bool blocks = in_blocks(shape.format);
@@ -241,7 +258,9 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
       std::min<std::int64_t>(least_registers(shape, config) + 4, 65536 / threads_of(config, 32)));
   work.steps = std::ceil(static_cast<double>(ceil_div(shape.k, step)) / split);
   work.matrix_flops = 2 * bm * bn * step * work.steps * of_weight;
-  work.vector_flops = work.steps * bn * step * (3 + 2 * bm * of_weight / scaled);
+  // Of groups, latencies have a part of what decoding costs.
+  work.vector_flops =
+      work.steps * bn * step * (blocks ? 3 + 2 * bm * of_weight / scaled : 2 + bm / scaled);
   work.warpgroups = true;
   work.overlapped = config["GROUPS"] > 1;
   work.read_bytes = work.steps * step * (bm * 2 + bn * weight);
@@ -249,7 +268,7 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   work.shared_traffic = work.steps * step * (bm * 2 + bn * weight * 9 + bn / 64 * bm * 2);
   // A lane loads pairs of bytes of blocks.
   work.loads = 3 * work.steps + (blocks ? work.steps * step * bn * weight / 2 : 0);
-  work.barriers = work.steps * (config["GROUPS"] == 1 ? 0.75 : 0.25);
+  work.barriers = latencies(shape, config, work.steps);
   if (split > 1) work.barriers += 10 + 4 * bm * bn / 300;  // the exchange, by its cost
   work.ahead_bytes = work.read_bytes / work.steps * (config["STAGES"] - 1.5);
   if (config["RESIDENT"] != 0) {

@@ -226,6 +226,18 @@ std::vector<Division> divisions(const Shape& shape, const Config& config) {
           {"k", shape.k, step, {}, 1}};
 }
 
+/// Returns the part of an operand's bytes that a workgroup's copies cost where it shares them with
+/// others: what it reads less, it waits for the others in part.
+double share_of_copies(int workgroups) {
+  return 0.6 + 0.4 / workgroups;
+}
+
+/// Returns the share of the lines of tiles that have rows.
+double filled_share(const Shape& shape, std::int64_t height) {
+  return std::min(1.0, static_cast<double>(filled_lines(shape, height)) /
+                           static_cast<double>(launched_lines(shape, height)));
+}
+
 KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& config) {
   const double bm = config["BM"], bn = config["BN"];
   const double cluster = cluster_of(config);
@@ -244,15 +256,18 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   work.vector_flops = promoted(shape) ? 2 * bm * bn * work.steps : 0;
   work.warpgroups = true;
   work.overlapped = true;
-  work.read_bytes = work.steps * step * (bm / config["CLUSTER_N"] + bn / config["CLUSTER_M"]);
+  work.read_bytes = work.steps * step *
+                    (bm * share_of_copies(config["CLUSTER_N"]) + bn * share_of_copies(config["CLUSTER_M"]));
   work.written_bytes = bm * bn * bytes_of(shape.out, 1.0);
   work.shared_traffic = work.steps * step * (bm + bn + bm + bm / warpgroup_rows * bn);
   work.loads = 4 * work.steps;
-  work.barriers = work.steps * (config["GROUPS"] == 1 ? 0.75 : 0.25);
+  // The products of a warpgroup alone wait for its sums of the step before; and a tile is stored.
+  work.barriers = work.steps * (config["GROUPS"] == 1 ? 3 : 0.5) + 20 * bm * bn / (64 * 128);
   if (cluster > 1) work.barriers += 10;  // its workgroups begin together
   work.ahead_bytes = work.read_bytes / work.steps * (config["STAGES"] - 1.5);
   if (config["RESIDENT"] != 0) {
-    make_resident(work, static_cast<double>(busy_workgroups(device)), 5);
+    make_resident(work, static_cast<double>(busy_workgroups(device)), 5,
+                  filled_share(shape, std::int64_t{config["BM"]} * config["CLUSTER_M"]));
   }
   work.unique_bytes = least_bytes(shape);
   return {work};
