@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <numeric>
 
 #include "kernels/planning/device_limits.hpp"
@@ -232,20 +233,26 @@ double share_of_copies(int workgroups) {
   return 0.6 + 0.4 / workgroups;
 }
 
-/// Returns the share of the lines of tiles that have rows.
-double filled_share(const Shape& shape, std::int64_t height) {
-  return std::min(1.0, static_cast<double>(filled_lines(shape, height)) /
-                           static_cast<double>(launched_lines(shape, height)));
+/// Returns the lines of tiles that have rows: of groups with 3/4 to 5/4 of the mean number of
+/// these.
+double expected_lines(const Shape& shape, std::int64_t height) {
+  if (!shape.grouped()) return static_cast<double>(filled_lines(shape, height));
+  constexpr int samples = 16;
+  const auto rows = static_cast<double>(shape.rows_of_group());
+  double lines = 0;
+  for (int i = 0; i < samples; ++i) {
+    lines += std::ceil(rows * (0.75 + 0.5 * (i + 0.5) / samples) / static_cast<double>(height));
+  }
+  return lines / samples * static_cast<double>(shape.groups);
 }
 
 KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& config) {
   const double bm = config["BM"], bn = config["BN"];
   const double cluster = cluster_of(config);
   LaunchWork work;
-  work.workgroups =
-      static_cast<double>(filled_lines(shape, std::int64_t{config["BM"]} * config["CLUSTER_M"]) *
-                          clusters_along_n(shape, config)) *
-      cluster;
+  const std::int64_t height = std::int64_t{config["BM"]} * config["CLUSTER_M"];
+  const double lines = expected_lines(shape, height);
+  work.workgroups = lines * static_cast<double>(clusters_along_n(shape, config)) * cluster;
   work.threads = static_cast<double>(threads_of(config, device.subgroup_size));
   work.shared_bytes = static_cast<double>(shared_bytes(shape, config));
   work.registers = static_cast<double>(
@@ -256,8 +263,9 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   work.vector_flops = promoted(shape) ? 2 * bm * bn * work.steps : 0;
   work.warpgroups = true;
   work.overlapped = true;
-  work.read_bytes = work.steps * step *
-                    (bm * share_of_copies(config["CLUSTER_N"]) + bn * share_of_copies(config["CLUSTER_M"]));
+  work.read_bytes =
+      work.steps * step *
+      (bm * share_of_copies(config["CLUSTER_N"]) + bn * share_of_copies(config["CLUSTER_M"]));
   work.written_bytes = bm * bn * bytes_of(shape.out, 1.0);
   work.shared_traffic = work.steps * step * (bm + bn + bm + bm / warpgroup_rows * bn);
   work.loads = 4 * work.steps;
@@ -267,7 +275,7 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   work.ahead_bytes = work.read_bytes / work.steps * (config["STAGES"] - 1.5);
   if (config["RESIDENT"] != 0) {
     make_resident(work, static_cast<double>(busy_workgroups(device)), 5,
-                  filled_share(shape, std::int64_t{config["BM"]} * config["CLUSTER_M"]));
+                  std::min(1.0, lines / static_cast<double>(launched_lines(shape, height))));
   }
   work.unique_bytes = least_bytes(shape);
   return {work};
