@@ -5,8 +5,10 @@
 
 namespace greta::kernels {
 
-void make_resident(LaunchWork& work, double running, double barriers) {
-  const double tiles = std::ceil(std::max(1.0, work.workgroups / running));
+void make_resident(LaunchWork& work, double running, double barriers, double filled) {
+  const double mean = std::max(1.0, work.workgroups / running);
+  const double more = 1.5 * std::sqrt(mean * (1 - filled));
+  const double tiles = std::max(std::ceil(mean), std::round(mean + more));
   work.workgroups = std::min(work.workgroups, running);
   for (double* const each :
        {&work.steps, &work.read_bytes, &work.written_bytes, &work.loads, &work.barriers,

@@ -123,6 +123,23 @@ std::vector<Division> divisions(const Shape& shape, const Config& config) {
       {"units", shape.k / unit_of(shape), std::int64_t{config["WAVES"]} * config["UNROLL"], {}, 2}};
 }
 
+/// Returns an estimate of the registers of a lane, by those of NVRTC for sm_90. A long unit's
+/// elements of A are kept for all columns, and those of the first row of tiles used at once.
+std::int64_t estimated_registers(const Shape& shape, const DeviceInfo& device, const Config& c) {
+  const std::int64_t wave = device.subgroup_size, of_a = side * core_unit / 2 / wave;
+  const std::int64_t kept = unit_of(shape) == segment ? 0 : (c["RT"] - 1) * of_a;
+  return 2 * c["RT"] * c["TN"] * (side * side / wave) +
+         c["UNROLL"] * c["TN"] * unit_registers(shape, device) + kept + 40;
+}
+
+/// Returns how much longer instructions of a kernel take whose loop exceeds NVIDIA's caches of
+/// instructions: its KiB are those of NVRTC for sm_90.
+double time_of_code(const DeviceInfo& device, const Config& c) {
+  if (device.vendor != "NVIDIA") return 1;
+  const double tiles = c["RT"] * c["TN"], kib = 5 + 2.6 * tiles + c["UNROLL"] * (2.6 + tiles);
+  return 1 + std::max(0.0, kib / 16 - 1);
+}
+
 KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& config) {
   const double rows = static_cast<double>(config["RT"] * side);
   const double columns = static_cast<double>(config["TN"] * side);
@@ -138,17 +155,20 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
                                         filled_lines(shape, config["RT"] * side));
   work.threads = static_cast<double>(threads_of(device, config));
   work.shared_bytes = waves * side * (side + 8) * 4;
-  work.registers =
-      static_cast<double>(2 * config["RT"] * config["TN"] * (side * side / device.subgroup_size) +
-                          config["UNROLL"] * config["TN"] * unit_registers(shape, device) + 40);
+  work.registers = static_cast<double>(estimated_registers(shape, device, config));
   work.matrix_flops = 2 * rows * columns * k * products;
-  work.vector_flops = columns * k * 4 + rows * columns * k / unit * 2 * products;
-  work.read_bytes = columns * k * (weight + scale_bytes(shape)) + rows * k * bytes_of(shape.in, 1);
+  work.vector_flops =
+      (columns * k * 4 + rows * columns * k / unit * 2 * products) * time_of_code(device, config);
+  const double of_weights = columns * k * (weight + scale_bytes(shape));
+  const double of_a = rows * k * bytes_of(shape.in, 1);
+  work.read_bytes = of_weights + of_a;
   work.written_bytes = rows * columns * bytes_of(shape.out, 1);
-  work.loads = columns * k * weight / (unit_of(shape) == segment ? 4 : 16) +
-               rows * k * bytes_of(shape.in, 1) / 16;
-  work.ahead_bytes = waves * config["UNROLL"] * columns * unit * weight;
-  work.steps = std::max(1.0, columns * k * weight / work.ahead_bytes);
+  work.loads = columns * k * weight / (unit_of(shape) == segment ? 4 : 16) + of_a / 16;
+  // Elements of A are loaded when a unit is multiplied, whatever UNROLL is, but from caches.
+  const double of_units = waves * columns * unit * weight, ahead = config["UNROLL"] * of_units;
+  constexpr double cached = 0.3;
+  work.ahead_bytes = work.read_bytes / (of_weights / ahead + cached * of_a / of_units);
+  work.steps = std::max(1.0, columns * k * weight / ahead);
   work.barriers = 2.0 * config["RT"] * config["TN"];
   work.unique_bytes = least_bytes(shape);
   return {work};

@@ -48,8 +48,8 @@ std::int64_t shared_bytes(const Shape& shape, const Config& config) {
   const std::int64_t barriers = (stages + lines) * 16;
   if (config["SPLIT"] > 1) return std::max(rings, bm * (bn + 4) * 4) + barriers;
   const std::int64_t rows = bm % 32 == 0 ? 32 : bm % 16 == 0 ? 16 : 8;
-  const std::int64_t stored = rows * (bytes_of(shape.out, 16) + 16);
-  return rings + config["GROUPS"] * 4 * stored + barriers;
+  const std::int64_t stored = rows * (bytes_of(shape.out, product_cols) + 16);  // of a warpgroup
+  return rings + config["GROUPS"] * stored + barriers;
 }
 
 std::int64_t products_of(const Config& config) {
@@ -178,33 +178,50 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
   return plan;
 }
 
-/// Returns tiles in the order of the steps that the busiest compute unit multiplies, with as many
-/// stages as shared memory has room for. The other variants are for few rows.
+/// Returns the rows from which on the other variants, which are for few, are slower: less where
+/// they can't multiply a group of 128 weights before they scale it.
+std::int64_t least_rows(const Shape& shape) {
+  return !in_blocks(shape.format) && shape.group < core_unit ? 9 : 17;
+}
+
+/// Returns the configuration with as many stages as shared memory has room for.
+Config with_stages(const Shape& shape, const DeviceInfo& device, Config config) {
+  for (const int stages : {3, 4, 5, 6, 8}) {
+    Config more = config;
+    more.value("STAGES") = stages;
+    if (shared_bytes(shape, more) <= device.shared_memory_bytes) config = more;
+  }
+  return config;
+}
+
+/// Returns tiles in the order of the steps that the busiest compute unit multiplies, shared by
+/// workgroups where there are fewer tiles than units. The other variants are for few rows.
 std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
-  if (!offered(shape, device) || shape.gated() || shape.m < 32) return {};
+  if (!offered(shape, device) || shape.gated() || shape.m < least_rows(shape)) return {};
+  const std::int64_t units = std::max<std::int64_t>(1, busy_workgroups(device));
+  const std::int64_t steps = ceil_div(shape.k, step);
   std::vector<std::pair<double, Config>> found;
-  for (const int bm : {128, 96, 64, 48, 32, 16}) {
+  for (const int bm : {160, 144, 128, 96, 64, 48, 32, 16}) {
     for (const int groups : {2, 1}) {
-      Config config{"tma",
-                    {{"BM", bm},
-                     {"BN", groups * 64},
-                     {"GROUPS", groups},
-                     {"STAGES", 2},
-                     {"SPLIT", 1},  // slices have not run on a GPU yet
-                     {"RESIDENT", 0}}};
-      const std::int64_t tiles = tiles_along_m(shape, config) * tiles_along_n(shape, config);
-      const std::int64_t units = std::max<std::int64_t>(1, busy_workgroups(device));
-      // A tile of one warpgroup leaves matrix cores idle.
-      const double cost =
-          static_cast<double>(ceil_div(tiles, units)) *
-          (static_cast<double>(ceil_div(shape.k, step)) * (bm + 40) * (groups == 1 ? 0.8 : 1) + bm);
-      config.value("RESIDENT") = tiles > units ? 1 : 0;
-      for (const int stages : {3, 4, 5, 6, 8}) {
-        Config more = config;
-        more.value("STAGES") = stages;
-        if (shared_bytes(shape, more) <= device.shared_memory_bytes) config = more;
+      for (const int split : {1, 2, 4, 8}) {
+        Config config{"tma",
+                      {{"BM", bm},
+                       {"BN", groups * 64},
+                       {"GROUPS", groups},
+                       {"STAGES", 2},
+                       {"SPLIT", split},
+                       {"RESIDENT", 0}}};
+        const std::int64_t tiles = tiles_along_m(shape, config) * tiles_along_n(shape, config);
+        if (split > 1 && (tiles * split > units || split > steps)) break;
+        // A tile of one warpgroup leaves matrix cores idle.
+        const double of_step = (bm + 40) * (groups == 1 ? 0.8 : 1);
+        const auto own = static_cast<double>(ceil_div(steps, std::int64_t{split}));
+        const double exchange = split > 1 ? 2 * bm : 0;
+        const double cost =
+            static_cast<double>(ceil_div(tiles, units)) * (own * of_step + bm + exchange);
+        config.value("RESIDENT") = tiles > units ? 1 : 0;
+        found.emplace_back(cost, with_stages(shape, device, std::move(config)));
       }
-      found.emplace_back(cost, std::move(config));
     }
   }
   std::stable_sort(found.begin(), found.end(),
@@ -218,6 +235,18 @@ std::vector<Division> divisions(const Shape& shape, const Config& config) {
   return {{"m", shape.m, config["BM"], "BM", 16},
           {"n", shape.n, config["BN"]},
           {"steps", ceil_div(shape.k, step), config["SPLIT"], {}, 2}};
+}
+
+/// Returns the latencies of a tile, in barriers. The products of a warpgroup wait for operands that
+/// its threads make, which wait for the products before them, and each group of weights begins such
+/// a chain. A warpgroup alone takes longer for it than each of two (measured on an H200, cause
+/// unknown).
+double latencies(const Shape& shape, const Config& config, double steps) {
+  if (in_blocks(shape.format)) return steps * (config["GROUPS"] == 1 ? 0.75 : 0.25);
+  const double chain = 7 + 3.0 * step / static_cast<double>(shape.group);
+  const double alone = config["GROUPS"] == 1 ? 1.4 : 1;
+  const double stored = 0.5 * config["BM"];
+  return steps * static_cast<double>(products_of(config)) * alone * chain + stored;
 }
 
 KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& config) {
@@ -241,7 +270,9 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
       std::min<std::int64_t>(least_registers(shape, config) + 4, 65536 / threads_of(config, 32)));
   work.steps = std::ceil(static_cast<double>(ceil_div(shape.k, step)) / split);
   work.matrix_flops = 2 * bm * bn * step * work.steps * of_weight;
-  work.vector_flops = work.steps * bn * step * (3 + 2 * bm * of_weight / scaled);
+  // Of groups, latencies have a part of what decoding costs.
+  work.vector_flops =
+      work.steps * bn * step * (blocks ? 3 + 2 * bm * of_weight / scaled : 2 + bm / scaled);
   work.warpgroups = true;
   work.overlapped = config["GROUPS"] > 1;
   work.read_bytes = work.steps * step * (bm * 2 + bn * weight);
@@ -249,7 +280,7 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   work.shared_traffic = work.steps * step * (bm * 2 + bn * weight * 9 + bn / 64 * bm * 2);
   // A lane loads pairs of bytes of blocks.
   work.loads = 3 * work.steps + (blocks ? work.steps * step * bn * weight / 2 : 0);
-  work.barriers = work.steps * (config["GROUPS"] == 1 ? 0.75 : 0.25);
+  work.barriers = latencies(shape, config, work.steps);
   if (split > 1) work.barriers += 10 + 4 * bm * bn / 300;  // the exchange, by its cost
   work.ahead_bytes = work.read_bytes / work.steps * (config["STAGES"] - 1.5);
   if (config["RESIDENT"] != 0) {

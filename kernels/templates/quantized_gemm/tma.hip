@@ -61,14 +61,15 @@ constexpr u32 line_box = 0;
 constexpr u32 lines_start = STAGES * TileA::bytes;
 constexpr u32 rings_end = lines_start + LINE_STAGES * line_box;
 
-// C goes through shared memory: 16 columns of a wave at a time, with SPLIT the whole tile.
+// C goes through shared memory: the 64 columns of a warpgroup's product, some rows at a time, so that neighbouring
+// lanes store whole lines of memory; with SPLIT the whole tile.
 constexpr u32 unit = 16 / sizeof(Out);
 constexpr u32 stored_rows = BM % 32 == 0 ? 32 : BM % 16 == 0 ? 16 : 8;
-constexpr u32 stored_pitch = 16 + unit;
-constexpr u32 stored_bytes = SPLIT > 1 ? 0 : stored_rows * stored_pitch * sizeof(Out);  // of a wave
+constexpr u32 stored_pitch = 64 + unit;
+constexpr u32 stored_bytes = SPLIT > 1 ? 0 : stored_rows * stored_pitch * sizeof(Out);  // of a warpgroup
 constexpr u32 tile_pitch = BN + 4, tile_bytes = SPLIT > 1 ? BM * tile_pitch * 4 : 0;
 constexpr u32 stored_start = rings_end > tile_bytes ? rings_end : tile_bytes;
-constexpr u32 barriers_start = stored_start + GROUPS * 4 * stored_bytes;
+constexpr u32 barriers_start = stored_start + GROUPS * stored_bytes;
 static_assert(barriers_start + (STAGES + LINE_STAGES) * 2 * 8 == SHARED_BYTES, "as tma.cpp has it");
 
 // The barriers of buffers. `filled`: the box is there; `emptied`: all waves that read it are done.
@@ -192,13 +193,13 @@ GRETA_DEVICE void add_scaled(Sums& total, const Sums& part, const float (&scale)
 #include "quantized_gemm/tma_blocks.hip"
 #endif
 
-// Stores rows of the wave's buffer, which begin at `row` and `col` of C.
+// Stores rows of the warpgroup's buffer, which begin at `row` and `col` of C.
 GRETA_DEVICE void store_rows(const Arguments& args, const Out* buffer, u32 row, u32 col) {
-  constexpr u32 of_row = 16 / unit;
+  constexpr u32 of_row = 64 / unit, threads = 4 * wave_size;
   const bool whole = args.n % unit == 0;
   GRETA_UNROLL
-  for (u32 first = 0; first < stored_rows * of_row; first += wave_size) {
-    const u32 at = first + lane_index(), to_row = row + at / of_row, place = at % of_row * unit;
+  for (u32 first = 0; first < stored_rows * of_row; first += threads) {
+    const u32 at = first + thread_index() % threads, to_row = row + at / of_row, place = at % of_row * unit;
     if (at >= stored_rows * of_row || to_row >= args.m || col + place >= args.n) continue;
     const Out* const from = buffer + at / of_row * stored_pitch + place;
     Out* const to = args.c + u64(to_row) * args.n + col + place;
@@ -210,19 +211,19 @@ GRETA_DEVICE void store_rows(const Arguments& args, const Out* buffer, u32 row, 
   }
 }
 
-// Stores a wave's sums: a product's 64 rows are columns of C.
+// Stores a warpgroup's sums: a product's 64 rows are columns of C.
 GRETA_DEVICE void store_tile(const Arguments& args, Out* buffer, Tile tile,
                              const Sums (&totals)[products]) {
   const u32 lane = lane_index();
   GRETA_UNROLL
   for (u32 product = 0; product < products; ++product) {
-    const u32 col = tile.col + line_of_lane(product) - lane / 4;
+    const u32 of_wave = wave_index() % 4 * 16, col = tile.col + line_of_lane(product) - lane / 4 - of_wave;
     GRETA_UNROLL
     for (u32 first = 0; first < BM; first += stored_rows) {
       GRETA_UNROLL
       for (u32 i = 0; i < stored_rows / 2; ++i) {
         const u32 at = first + i / 4 * 8, row = i / 4 * 8 + lane % 4 * 2 + i % 2;
-        const u32 in_col = lane / 4 + i % 4 / 2 * 8;
+        const u32 in_col = of_wave + lane / 4 + i % 4 / 2 * 8;
         float sum = totals[product].eight[at / 8][i % 4];
 #if EPILOGUE != 0
         const u32 of_row = tile.row + first + row, of_col = col + in_col;
@@ -230,9 +231,9 @@ GRETA_DEVICE void store_tile(const Arguments& args, Out* buffer, Tile tile,
 #endif
         buffer[row * stored_pitch + in_col] = narrow<Out>(sum);
       }
-      wave_barrier();
+      partial_sync<4 * wave_size>(1 + warpgroup_index());
       store_rows(args, buffer, tile.row + first, col);
-      wave_barrier();
+      partial_sync<4 * wave_size>(1 + warpgroup_index());
     }
   }
 }
@@ -331,10 +332,12 @@ TMA_KERNEL quantized_gemm_tma(const In*, const u8* __restrict__ b, const Scale* 
 #endif
   } else {
     if constexpr (COPIERS > WAVE) take_registers<many_registers>();
+    Ahead ahead = load_ahead(args, tile_of(args, block), first);
     for (u32 index = block; index < tiles; index += blocks) {
       const Tile tile = tile_of(args, index);
+      const Tile after = RESIDENT && index + blocks < tiles ? tile_of(args, index + blocks) : tile;
       Sums totals[products] = {};
-      consume(args, shared, memory, tile, first, of_slice, rings, totals);
+      consume(args, shared, memory, tile, after, first, of_slice, rings, ahead, totals);
 #if SPLIT > 1
       partial_sync<THREADS>(1);  // all are done with the rings, where sums go
       float* const sums = reinterpret_cast<float*>(shared);
@@ -343,8 +346,8 @@ TMA_KERNEL quantized_gemm_tma(const In*, const u8* __restrict__ b, const Scale* 
       add_slices(args, sums, tile);
       cluster_barrier();  // others may still read this block's sums
 #else
-      store_tile(args, reinterpret_cast<Out*>(shared + stored_start + wave_index() * stored_bytes), tile,
-                 totals);
+      store_tile(args, reinterpret_cast<Out*>(shared + stored_start + warpgroup_index() * stored_bytes),
+                 tile, totals);
 #endif
     }
   }

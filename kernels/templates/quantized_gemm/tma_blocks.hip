@@ -232,9 +232,14 @@ GRETA_DEVICE void refill(Raw& raw, const BlockLines& lines, u32 unit, u32 step_i
 }
 #endif
 
+// Nothing is loaded before a tile's turn.
+struct Ahead {};
+
+GRETA_DEVICE Ahead load_ahead(const Arguments&, Tile, u32) { return {}; }
+
 // Adds the products of a tile's steps, from step `first` on.
-GRETA_DEVICE void consume(const Arguments& args, u8*, SharedMemory shared, Tile tile, u32 first,
-                          u32 steps, Rings& rings, Sums (&totals)[products]) {
+GRETA_DEVICE void consume(const Arguments& args, u8*, SharedMemory shared, Tile tile, Tile, u32 first,
+                          u32 steps, Rings& rings, Ahead&, Sums (&totals)[products]) {
   if (steps == 0) return;
   const BlockLines lines = lines_of(args, tile);
   Raw raw;

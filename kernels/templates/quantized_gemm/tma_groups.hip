@@ -58,12 +58,19 @@ GRETA_DEVICE void read_half(const LaneWeights& from, u32 product, u32 group, u32
                  selector, pair, fragments);
 }
 
-// Adds the products of a tile's steps, from step `first` on.
-GRETA_DEVICE void consume(const Arguments& args, u8* memory, SharedMemory shared, Tile tile, u32 first,
-                          u32 steps, Rings& rings, Sums (&totals)[products]) {
+// Of a tile's first step, what is loaded before its turn.
+typedef StepScales Ahead;
+
+GRETA_DEVICE Ahead load_ahead(const Arguments& args, Tile tile, u32 first) {
+  return load_scales(args, tile, first);
+}
+
+// Adds the products of a tile's steps, from step `first` on, whose scales are `scales`. These are those of the
+// tile `after` it then.
+GRETA_DEVICE void consume(const Arguments& args, u8* memory, SharedMemory shared, Tile tile, Tile after,
+                          u32 first, u32 steps, Rings& rings, Ahead& scales, Sums (&totals)[products]) {
   if (steps == 0) return;
   const u32 selector = selector_of_lane();
-  StepScales scales = load_scales(args, tile, first);
   PairZero pair[2];
   Half half[2];
   Sums part;
@@ -73,7 +80,7 @@ GRETA_DEVICE void consume(const Arguments& args, u8* memory, SharedMemory shared
   GRETA_NO_UNROLL
   for (u32 i = 0; i < steps; ++i) {
     const bool more = i + 1 < steps;
-    StepScales later = load_scales(args, tile, first + (more ? i + 1 : i));
+    const StepScales later = load_scales(args, more ? tile : after, more ? first + i + 1 : first);
     rings.rows.filled().wait(rings.rows.parity);
     const u32 start = rings.rows.index * TileA::bytes;
     GRETA_UNROLL

@@ -157,7 +157,7 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   work.read_bytes = steps * step * (bm + bn);
   work.written_bytes = bm * bn / split * bytes_of(shape.out, 1);
   work.shared_traffic = 2 * work.read_bytes + 2 * bm * bn * 4;
-  work.loads = 2 * steps;
+  work.loads = 2 * steps + 2 * bm * bn;  // lanes add up and store single sums
   work.ahead_bytes = std::min<double>(config["STAGES"], steps) * step * (bm + bn);
   work.steps = std::max(1.0, work.read_bytes / work.ahead_bytes);
   work.barriers = 2 + (split > 1 ? 4 : 0);
