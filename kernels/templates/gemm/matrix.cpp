@@ -4,6 +4,7 @@
 #include <bit>
 #include <string>
 
+#include "kernels/planning/cluster_units.hpp"
 #include "kernels/templates/gemm/alignment.hpp"
 #include "kernels/templates/gemm/cooperative.hpp"
 #include "kernels/templates/gemm/matrix_kernel.hpp"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "kernels/planning/cluster_units.hpp"
 #include "kernels/planning/resident_work.hpp"
 #include "kernels/templates/gemm/alignment.hpp"
 #include "kernels/templates/gemm/plan.hpp"

@@ -84,18 +84,6 @@ void add_folding(LaunchWork& work, const Config& config, bool by_the_last) {
   work.read_bytes += tile_bytes;
 }
 
-std::int64_t units_of_clusters(const DeviceInfo& device, int blocks) {
-  constexpr std::int64_t of_gpc = 16;
-  const std::int64_t units = busy_workgroups(device);
-  const std::int64_t usable = units * 7 / 8 * (of_gpc / blocks * blocks) / of_gpc;
-  return blocks <= 2 ? units : std::max<std::int64_t>(1, usable);
-}
-
-double usable_by_clusters(const DeviceInfo& device, int blocks) {
-  return static_cast<double>(units_of_clusters(device, blocks)) /
-         static_cast<double>(busy_workgroups(device));
-}
-
 namespace {
 
 LaunchWork work_of_alignment(const Shape& shape) {

@@ -41,13 +41,6 @@ std::vector<TileChoice> cheapest_first(const Shape& shape, const DeviceInfo& dev
 /// from memory, or all of them in a cluster.
 void add_folding(LaunchWork& work, const Config& config, bool by_the_last);
 
-/// Returns the compute units that clusters of `blocks` workgroups, one on a unit, can use: they lie
-/// within a GPC, here counted as 16 units, and some GPCs lack units.
-std::int64_t units_of_clusters(const DeviceInfo& device, int blocks);
-
-/// Returns their share of all compute units.
-double usable_by_clusters(const DeviceInfo& device, int blocks);
-
 /// Returns the launch of a product with those beside it: that which copies operands to aligned
 /// rows, with ALIGN, and that which adds slices, unless there is a FOLD.
 KernelWork work_of_launches(const LaunchWork& product, const Shape& shape, const Config& config);

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 
+#include "kernels/planning/cluster_units.hpp"
 #include "kernels/planning/device_limits.hpp"
 #include "kernels/planning/line_map.hpp"
 #include "kernels/planning/resident_work.hpp"
@@ -212,7 +213,7 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
                        {"SPLIT", split},
                        {"RESIDENT", 0}}};
         const std::int64_t tiles = tiles_along_m(shape, config) * tiles_along_n(shape, config);
-        if (split > 1 && (tiles * split > units || split > steps)) break;
+        if (split > 1 && (tiles * split > units_of_clusters(device, split) || split > steps)) break;
         // A tile of one warpgroup leaves matrix cores idle.
         const double of_step = (bm + 40) * (groups == 1 ? 0.8 : 1);
         const auto own = static_cast<double>(ceil_div(steps, std::int64_t{split}));
@@ -281,7 +282,10 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   // A lane loads pairs of bytes of blocks.
   work.loads = 3 * work.steps + (blocks ? work.steps * step * bn * weight / 2 : 0);
   work.barriers = latencies(shape, config, work.steps);
-  if (split > 1) work.barriers += 10 + 4 * bm * bn / 300;  // the exchange, by its cost
+  if (split > 1) {
+    work.barriers += 10 + 4 * bm * bn / 300;  // the exchange, by its cost
+    work.usable_units = usable_by_clusters(device, config["SPLIT"]);
+  }
   work.ahead_bytes = work.read_bytes / work.steps * (config["STAGES"] - 1.5);
   if (config["RESIDENT"] != 0) {
     make_resident(work, static_cast<double>(busy_workgroups(device)), 5);

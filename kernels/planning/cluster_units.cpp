@@ -1,0 +1,21 @@
+#include "kernels/planning/cluster_units.hpp"
+
+#include <algorithm>
+
+#include "kernels/planning/device_limits.hpp"
+
+namespace greta::kernels {
+
+std::int64_t units_of_clusters(const DeviceInfo& device, int blocks) {
+  constexpr std::int64_t of_gpc = 16;
+  const std::int64_t units = busy_workgroups(device);
+  const std::int64_t usable = units * 7 / 8 * (of_gpc / blocks * blocks) / of_gpc;
+  return blocks <= 2 ? units : std::max<std::int64_t>(1, usable);
+}
+
+double usable_by_clusters(const DeviceInfo& device, int blocks) {
+  return static_cast<double>(units_of_clusters(device, blocks)) /
+         static_cast<double>(busy_workgroups(device));
+}
+
+}  // namespace greta::kernels
