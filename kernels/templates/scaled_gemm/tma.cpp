@@ -230,7 +230,7 @@ std::vector<Division> divisions(const Shape& shape, const Config& config) {
 /// Returns the part of an operand's bytes that a workgroup's copies cost where it shares them with
 /// others: what it reads less, it waits for the others in part.
 double share_of_copies(int workgroups) {
-  return 0.6 + 0.4 / workgroups;
+  return 0.3 + 0.7 / workgroups;
 }
 
 /// Returns the lines of tiles that have rows: of groups with 3/4 to 5/4 of the mean number of
