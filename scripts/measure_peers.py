@@ -39,9 +39,13 @@ def rows_of(path):
     """Returns the problems of kernels: rows with a configuration, one for each problem."""
     found = {}
     with open(path, newline="") as file:
-        for row in csv.DictReader(file):
+        rows = csv.DictReader(file)
+        missing = {"op", "dtype", "problem", "attributes", "config", "us"} - set(rows.fieldnames or [])
+        if missing:
+            raise ValueError(f"{path} is not a file of greta-bench: the column {sorted(missing)[0]} is missing")
+        for row in rows:
             if row["config"] and row["us"]:
-                out = row["out_dtype"]
+                out = row.get("out_dtype") or row["dtype"]
                 dtype = f"{row['dtype']} to {out}" if out in TYPES and out != row["dtype"] else row["dtype"]
                 found.setdefault((row["op"], dtype, row["problem"], row["attributes"]), row)
     return found
@@ -155,7 +159,12 @@ def main():
     parser.add_argument("--seconds", type=float, default=500)
     parser.add_argument("--compare", action="store_true")
     options = parser.parse_args()
-    (compare if options.compare else measure)(options, rows_of(options.bench))
+    try:
+        problems = rows_of(options.bench)
+    except (OSError, ValueError) as error:
+        print(f"measure_peers.py: {error}", file=sys.stderr)
+        sys.exit(2)
+    (compare if options.compare else measure)(options, problems)
 
 
 if __name__ == "__main__":

@@ -137,6 +137,26 @@ class Compare(unittest.TestCase):
             "all: 1.000 of 2, 1 below 0.95, least 0.500",
             "no peer: scaled_gemm bf16 m=2 n=64 k=64 ", "no peer: quantized_gemm f16 to f32 m=1 n=64 k=64 "])
 
+    def compare(self, folder, lines):
+        bench, peers = pathlib.Path(folder) / "bench.csv", pathlib.Path(folder) / "peers.csv"
+        if lines is not None:
+            bench.write_text("\n".join(lines) + "\n")
+        peers.write_text(self.PEERS[0] + "\n")
+        return subprocess.run([sys.executable, "-B", str(SCRIPT), str(bench), str(peers), "--compare"], capture_output=True,
+                              text=True)
+
+    def test_files_without_the_type_of_the_output_are_read(self):
+        with tempfile.TemporaryDirectory() as folder:
+            result = self.compare(folder, ["op,dtype,attributes,problem,config,us", "gemm,f16,,m=1 n=2 k=3,gemv X=1,5"])
+        self.assertEqual((result.returncode, result.stdout), (0, "no peer: gemm f16 m=1 n=2 k=3 \n"), result.stderr)
+
+    def test_other_files_are_refused_in_one_line(self):
+        for lines in (["name,us", "x,1"], None):
+            with self.subTest(lines), tempfile.TemporaryDirectory() as folder:
+                result = self.compare(folder, lines)
+                self.assertEqual(result.returncode, 2)
+                self.assertRegex(result.stderr, r"\Ameasure_peers.py: .*bench.csv.*\n\Z")
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -26,7 +26,7 @@ MadeCompiler make_compiler(const Platform& platform, const OpenOptions& options)
 }
 
 /// Says whether the options name another compiler than the one that is found without them.
-bool choose_compiler(const OpenOptions& options) {
+bool chooses_compiler(const OpenOptions& options) {
   return !options.compiler.empty() || !options.compile_helper.empty() ||
          options.sanitize != Sanitize::none ||
          options.compile_deadline != OpenOptions{}.compile_deadline;
@@ -79,7 +79,7 @@ class HipBackend final : public Backend {
       }
       const auto& [card, found] = cards_[static_cast<std::size_t>(index)];
       auto compiler =
-          choose_compiler(options) || !*found ? make_compiler(card->platform(), options) : *found;
+          chooses_compiler(options) || !*found ? make_compiler(card->platform(), options) : *found;
       ProbedDevice probed = describe(*card, index, compiler);
       if (!probed.usable) {
         throw Refusal(Status::unavailable,

@@ -124,9 +124,11 @@ class Compiled : public ::testing::TestWithParam<std::string> {
     // A scalar is kept in a lane of a vector register, which takes an instruction and no memory.
     EXPECT_LE(statistics.spilled_scalar_registers, 48U);
     // ptxas keeps a few words in memory where that lets one more workgroup run: of a row of sample,
-    // outside of its passes, where 1024 threads were 1.6 times as fast as 512 without.
+    // outside of its passes, where 1024 threads were 1.6 times as fast as 512 without. Clang keeps
+    // one sum of three numbers of its search there, for gfx90a and gfx1030.
     const bool samples = source.entry.starts_with("sample_");
-    EXPECT_LE(statistics.scratch_bytes, device_.vendor == "NVIDIA" ? (samples ? 72U : 32U) : 0U);
+    EXPECT_LE(statistics.scratch_bytes,
+              device_.vendor == "NVIDIA" ? (samples ? 72U : 32U) : (samples ? 32U : 0U));
   }
 
   const std::unique_ptr<hip::Compiler> compiler_ = test::compiler_for(device_);
