@@ -13,8 +13,8 @@
 
 GRETA_KERNEL(256) gemm_reduce(GEMM_PARAMETERS) {
   const Arguments args = GEMM_ARGUMENTS;
-  // Where the partial sums fit into memory, their units can be counted in 32 bits: 64-bit divisions
-  // take longer than the additions.
+  // workspace_constraint() admits no more units than 32 bits count: 64-bit divisions take longer than
+  // the additions.
   const u32 cols = product_cols(args), units = (cols + unit_columns - 1) / unit_columns;
   const u32 id = block_index<256>() * 256 + thread_index();
   if (id >= m * units) return;
