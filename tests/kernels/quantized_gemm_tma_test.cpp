@@ -7,8 +7,9 @@
 // Protects: variant `tma` of quantized_gemm: kernels for sm_90, run on the sm_80 that hip-host
 // emulates, with the tensor copies, counted barriers and warpgroup products that hip-host has
 // beside it: every format, type, group and kind of zero point, rings that go round, tiles past the
-// ends, k that ends in a step, one and two products of a warpgroup, and workgroups that stay. Also
-// the norms of `stream`: rows as sums of pieces, with each epilogue, on inputs of any magnitude.
+// ends, k that ends in a step, one and two products of a warpgroup, workgroups that stay, and
+// weights that are rounded, only where the problem or the types allow it. Also the norms of
+// `stream`: rows as sums of pieces, with each epilogue, on inputs of any magnitude.
 namespace greta::test::quantized_gemm_tma_test {
 namespace {
 
@@ -195,10 +196,7 @@ std::vector<Case> cases() {
   };
 }
 
-class QuantizedGemmTma : public ::testing::TestWithParam<Case> {};
-
-TEST_P(QuantizedGemmTma, IsRight) {
-  const Case& c = GetParam();
+Problem problem_of(const Case& c) {
   Problem problem{"quantized_gemm", c.in, c.out, {}, {}};
   const std::array<std::array<std::string, 3>, 4> attributes{{{"weights", c.weights, "int4"},
                                                               {"group", c.group, "128"},
@@ -208,12 +206,35 @@ TEST_P(QuantizedGemmTma, IsRight) {
     if (value != usual) problem.attributes.emplace_back(name, value);
   }
   problem.dims = {{"m", c.extents[0]}, {"n", c.extents[1]}, {"k", c.extents[2]}};
-  const Operation& operation = built_in(problem.op);
-  const std::string config = fmt::format("tma SPLIT=1 {}", c.config);
-  const auto parsed = operation.space(problem, hopper_of_two_units()).parse(config);
+  return problem;
+}
+
+void expect_right(const Problem& problem, const std::string& config) {
+  const auto parsed =
+      built_in(problem.op).space(problem, hopper_of_two_units()).parse("tma SPLIT=1 " + config);
   ASSERT_TRUE(parsed) << parsed.failure().message;
   expect_right_of_hopper(problem, *parsed, kernels::InputStyle::plain, 1);
   expect_right_of_hopper(problem, *parsed, kernels::InputStyle::adversarial, 2);
+}
+
+class QuantizedGemmTma : public ::testing::TestWithParam<Case> {};
+
+TEST_P(QuantizedGemmTma, IsRight) {
+  expect_right(problem_of(GetParam()), fmt::format("{} ROUND=0", GetParam().config));
+}
+
+TEST_P(QuantizedGemmTma, IsRightWithRoundedWeights) {
+  Problem problem = problem_of(GetParam());
+  const std::string config = fmt::format("{} ROUND=1", GetParam().config);
+  const bool mxfp4 = GetParam().weights == std::string_view("mxfp4");
+  const auto space = [&] { return built_in(problem.op).space(problem, hopper_of_two_units()); };
+  if (mxfp4 && problem.dtype == DType::bf16) return expect_right(problem, config);
+  const auto refused = space().parse("tma SPLIT=1 " + config);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.failure().message.find("math"), std::string::npos) << refused.failure().message;
+  problem.attributes.emplace_back("math", "rounded_weights");
+  if (!mxfp4) return expect_right(problem, config);
+  EXPECT_FALSE(space().parse("tma SPLIT=1 " + config)) << "f16 does not have its range";
 }
 
 TEST(QuantizedGemmTmaProblems, RandomOnesAreRightOnAdversarialInputs) {

@@ -101,6 +101,7 @@ ModelTuner::Bench ModelTuner::open_model() {
   runtime.lookup.catalog = options_.tuner.catalog;
   runtime.lookup.allow_unsafe = options_.tuner.allow_unsafe;
   runtime.before_step = [this] { return before_step(); };
+  runtime.rounded_weights = options_.rounded_weights;
   Bench bench;
   {
     const Phase phase(*this, "opening the device");

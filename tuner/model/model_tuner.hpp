@@ -29,6 +29,7 @@ struct ModelTunerOptions {
   std::optional<LlamaModel> weights;  ///< nothing: random weights of the architecture
   DType dtype = DType::f16;           ///< of weights, activations and the KV cache
   ModelLoad load;
+  bool rounded_weights = false;  ///< RuntimeOptions::rounded_weights of the model
 };
 
 /// The outcome for one of a model's problems.

@@ -38,6 +38,7 @@ Shape shape_of(const Problem& problem) {
   if (shape.norm) shape.epsilon = rows::epsilon(problem);
   shape.in = problem.dtype;
   shape.out = problem.out_dtype;
+  shape.rounded = problem.attribute("math", "exact") == "rounded_weights";
   shape.format = weight_format_from_string(problem.attribute("weights", "int4")).value();
   if (in_blocks(shape.format)) return shape;
   shape.group = only_group(shape.format);
@@ -153,6 +154,9 @@ Result<void> check_norm(const Problem& problem) {
 Result<void> check(const Problem& problem) {
   if (auto norm = check_norm(problem); !norm) return norm;
   const Shape s = shape_of(problem);
+  if (s.rounded && bits_of(s.in) != 16) {
+    return bad_field("math", "rounded_weights", "needs dtype f16 or bf16");
+  }
   constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
   if (auto good = check_weights(problem, s); !good) return good;
   if (s.gated() && s.n > most / 2 / s.k) {
@@ -172,6 +176,12 @@ std::vector<Attribute> attributes() {
        .allowed = {epilogue_names.begin(), epilogue_names.end() - 1}});
   list.push_back(rows::prologue_attribute());
   list.push_back(rows::epsilon_attribute());
+  list.push_back({.name = "math",
+                  .help =
+                      "rounded_weights: weights may be rounded to A's type, f16 or bf16, before "
+                      "they are multiplied",
+                  .fallback = "exact",
+                  .allowed = {"exact", "rounded_weights"}});
   return list;
 }
 
@@ -214,7 +224,10 @@ Operation make_quantized_gemm() {
       "that of gemm for the dequantised weights: 8 u sqrt(K) times the root of the sum of (a w)^2, "
       "u = 2^-24; u times each term of the epilogue; for swiglu a factor's error times the other "
       "factor; for prologue rmsnorm, half of min(K, 224 + max(64, K / 64)) u and 7.5 u of the "
-      "product; the output's rounding";
+      "product; the output's rounding. With math rounded_weights also v min(sqrt(K), 8) times that "
+      "root, v the unit roundoff of A's type: once where its type has the scales, 4 times for "
+      "q4_k, "
+      "else twice; not for mxfp4";
   t.dimensions = {{.name = "m",
                    .help = "rows of C",
                    .examples = {1, 3, 16, 40, 130},

@@ -31,6 +31,7 @@ struct Shape : gemm::RowGroups {
   Epilogue epilogue = Epilogue::none;
   bool norm = false;  ///< A's rows are divided by their root mean square and multiplied by weights
   float epsilon = 0;  ///< of the norm, under the root
+  bool rounded = false;  ///< weights may be rounded to A's type (attribute math)
 
   bool gated() const { return epilogue == Epilogue::swiglu || epilogue == Epilogue::geglu; }
   /// Returns whether kernels may rely on at most eight rows.

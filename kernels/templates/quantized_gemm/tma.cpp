@@ -28,6 +28,12 @@ bool offered(const Shape& shape, const DeviceInfo& device) {
          bits_of(shape.in) == 16;
 }
 
+/// Returns whether weights may be rounded to A's type, or are exact in it.
+bool may_round(const Shape& shape) {
+  if (shape.format == WeightFormat::mxfp4) return shape.in == DType::bf16;
+  return shape.rounded;
+}
+
 std::int64_t threads_of(const Config& config, std::int64_t wave) {
   const std::int64_t groups = config["GROUPS"];
   return (groups == 1 ? 5 : groups * 4 + 4) * wave;
@@ -66,13 +72,16 @@ std::int64_t block_registers(WeightFormat format) {
 }
 
 /// Returns the number of 32-bit registers that a thread of a warpgroup needs at least: sums, those
-/// of a group, operands, and scales and zero points of two steps, or parts of blocks.
+/// of a group unless weights are rounded, operands, and scales and zero points of two steps, or
+/// parts of blocks.
 std::int64_t least_registers(const Shape& shape, const Config& config) {
   constexpr std::int64_t addresses = 40;
-  if (in_blocks(shape.format)) return config["BM"] + 16 + block_registers(shape.format) + addresses;
   const std::int64_t products = products_of(config), group = shape.group;
-  return config["BM"] / 2 * (products + 1) + group / 4 +
-         products * (step / group) * (shape.zeros ? 8 : 4) + addresses;
+  const bool rounds = config["ROUND"] != 0;
+  const std::int64_t sums = config["BM"] / 2 * (products + (rounds ? 0 : 1));
+  if (in_blocks(shape.format)) return sums + 16 + block_registers(shape.format) + addresses;
+  const std::int64_t operands = rounds ? step / 4 : group / 4;
+  return sums + operands + products * (step / group) * (shape.zeros ? 8 : 4) + addresses;
 }
 
 /// Returns whether a thread has these registers: some of those of the warpgroup that copies.
@@ -102,13 +111,15 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
   // STAGES    steps of 128 k in shared memory
   // SPLIT     workgroups of a cluster that share K
   // RESIDENT  1: a workgroup for each compute unit, which computes tile after tile
+  // ROUND     1: weights are scaled and rounded to A's type before they are multiplied
   Alternative a{"tma",
                 {{"BM", {16, 32, 48, 64, 80, 96, 112, 128, 144, 160, 192, 256}},
                  {"BN", {64, 128, 192, 256}},
                  {"GROUPS", {1, 2, 3}},
                  {"STAGES", {2, 3, 4, 5, 6, 8, 10, 12}},
                  {"SPLIT", {1, 2, 4, 8}},
-                 {"RESIDENT", {0, 1}}},
+                 {"RESIDENT", {0, 1}},
+                 {"ROUND", {0, 1}}},
                 {storage_constraint(shape.halves(), shape.out, device), no_norm(shape)}};
   append(
       a.constraints,
@@ -116,6 +127,10 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
         fmt::format("the device has no warpgroup instructions on {}", to_string(shape.in)),
         offered(shape, device)},
        {"gates", "gates are computed by other variants", !shape.gated()},
+       {"math",
+        "ROUND=1 needs math rounded_weights, or A of bf16 and weights of mxfp4, which bf16 has; "
+        "f16 does not have the range of mxfp4",
+        p["ROUND"] == 0 || may_round(shape)},
        {"products", "with blocks, BN must be 64 x GROUPS",
         !in_blocks(shape.format) || p["BN"] == p["GROUPS"] * product_cols},
        {"groups", "GROUPS must divide BN into multiples of 64, two of these at most",
@@ -140,7 +155,8 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
          [=](const Config& c) { return shared_bytes(shape, c) <= shared; }}},
        {"registers",
         "sums and operands need more registers than a thread has",
-        {{"BM", "BN", "GROUPS"}, [=](const Config& c) { return has_registers(shape, c); }}}});
+        {{"BM", "BN", "GROUPS", "ROUND"},
+         [=](const Config& c) { return has_registers(shape, c); }}}});
   return a;
 }
 
@@ -195,6 +211,33 @@ Config with_stages(const Shape& shape, const DeviceInfo& device, Config config) 
   return config;
 }
 
+/// Returns the tiles of defaults. Weights that are rounded need no sums of their own, which leaves
+/// registers for larger tiles.
+std::vector<Config> default_tiles(const Shape& shape) {
+  std::vector<Config> tiles;
+  const int round = may_round(shape) ? 1 : 0;
+  const auto add = [&](int bm, int bn, int groups) {
+    tiles.push_back({"tma",
+                     {{"BM", bm},
+                      {"BN", bn},
+                      {"GROUPS", groups},
+                      {"STAGES", 2},
+                      {"SPLIT", 1},
+                      {"RESIDENT", 0},
+                      {"ROUND", round}}});
+  };
+  if (round != 0) {
+    for (const int bm : {256, 192}) add(bm, 128, 2);
+    if (!in_blocks(shape.format)) {
+      for (const int bm : {128, 96, 64}) add(bm, 256, 2);
+    }
+  }
+  for (const int bm : {160, 144, 128, 96, 64, 48, 32, 16}) {
+    for (const int groups : {2, 1}) add(bm, groups * 64, groups);
+  }
+  return tiles;
+}
+
 /// Returns tiles in the order of the steps that the busiest compute unit multiplies, shared by
 /// workgroups where there are fewer tiles than units. The other variants are for few rows.
 std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
@@ -202,27 +245,22 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   const std::int64_t units = std::max<std::int64_t>(1, busy_workgroups(device));
   const std::int64_t steps = ceil_div(shape.k, step);
   std::vector<std::pair<double, Config>> found;
-  for (const int bm : {160, 144, 128, 96, 64, 48, 32, 16}) {
-    for (const int groups : {2, 1}) {
-      for (const int split : {1, 2, 4, 8}) {
-        Config config{"tma",
-                      {{"BM", bm},
-                       {"BN", groups * 64},
-                       {"GROUPS", groups},
-                       {"STAGES", 2},
-                       {"SPLIT", split},
-                       {"RESIDENT", 0}}};
-        const std::int64_t tiles = tiles_along_m(shape, config) * tiles_along_n(shape, config);
-        if (split > 1 && (tiles * split > units_of_clusters(device, split) || split > steps)) break;
-        // A tile of one warpgroup leaves matrix cores idle.
-        const double of_step = (bm + 40) * (groups == 1 ? 0.8 : 1);
-        const auto own = static_cast<double>(ceil_div(steps, std::int64_t{split}));
-        const double exchange = split > 1 ? 2 * bm : 0;
-        const double cost =
-            static_cast<double>(ceil_div(tiles, units)) * (own * of_step + bm + exchange);
-        config.value("RESIDENT") = tiles > units ? 1 : 0;
-        found.emplace_back(cost, with_stages(shape, device, std::move(config)));
-      }
+  for (const Config& tile : default_tiles(shape)) {
+    for (const int split : {1, 2, 4, 8}) {
+      Config config = tile;
+      config.value("SPLIT") = split;
+      const double bm = config["BM"];
+      const std::int64_t tiles = tiles_along_m(shape, config) * tiles_along_n(shape, config);
+      if (split > 1 && (tiles * split > units_of_clusters(device, split) || split > steps)) break;
+      // A tile of one warpgroup leaves matrix cores idle.
+      const double of_step =
+          static_cast<double>(products_of(config)) * (bm + 40) * (config["GROUPS"] == 1 ? 0.8 : 1);
+      const auto own = static_cast<double>(ceil_div(steps, std::int64_t{split}));
+      const double exchange = split > 1 ? 2 * bm : 0;
+      const double cost =
+          static_cast<double>(ceil_div(tiles, units)) * (own * of_step + bm + exchange);
+      config.value("RESIDENT") = tiles > units ? 1 : 0;
+      found.emplace_back(cost, with_stages(shape, device, std::move(config)));
     }
   }
   std::stable_sort(found.begin(), found.end(),
@@ -243,8 +281,9 @@ std::vector<Division> divisions(const Shape& shape, const Config& config) {
 /// a chain. A warpgroup alone takes longer for it than each of two (measured on an H200, cause
 /// unknown).
 double latencies(const Shape& shape, const Config& config, double steps) {
+  const bool rounds = config["ROUND"] != 0;
   if (in_blocks(shape.format)) return steps * (config["GROUPS"] == 1 ? 0.75 : 0.25);
-  const double chain = 7 + 3.0 * step / static_cast<double>(shape.group);
+  const double chain = rounds ? 4 : 7 + 3.0 * step / static_cast<double>(shape.group);
   const double alone = config["GROUPS"] == 1 ? 1.4 : 1;
   const double stored = 0.5 * config["BM"];
   return steps * static_cast<double>(products_of(config)) * alone * chain + stored;
@@ -260,7 +299,8 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   const double scaled = !blocks                              ? static_cast<double>(shape.group)
                         : shape.format == WeightFormat::q6_k ? 16
                                                              : 32;
-  const double of_weight = shape.format == WeightFormat::q4_k ? 2 : 1;
+  const bool rounds = config["ROUND"] != 0;
+  const double of_weight = shape.format == WeightFormat::q4_k && !rounds ? 2 : 1;
   LaunchWork work;
   const auto tiles =
       static_cast<double>(tiles_along_m(shape, config) * tiles_along_n(shape, config));
@@ -271,9 +311,10 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
       std::min<std::int64_t>(least_registers(shape, config) + 4, 65536 / threads_of(config, 32)));
   work.steps = std::ceil(static_cast<double>(ceil_div(shape.k, step)) / split);
   work.matrix_flops = 2 * bm * bn * step * work.steps * of_weight;
-  // Of groups, latencies have a part of what decoding costs.
-  work.vector_flops =
-      work.steps * bn * step * (blocks ? 3 + 2 * bm * of_weight / scaled : 2 + bm / scaled);
+  // Of groups, latencies have a part of what decoding costs. A weight that is rounded takes half an
+  // instruction for it.
+  const double scaling = rounds ? 0.5 : (blocks ? 2 * of_weight : 1) * bm / scaled;
+  work.vector_flops = work.steps * bn * step * ((blocks ? 3 : 2) + scaling);
   work.warpgroups = true;
   work.overlapped = config["GROUPS"] > 1;
   work.read_bytes = work.steps * step * (bm * 2 + bn * weight);
@@ -302,6 +343,7 @@ Variant tma() {
       "NVIDIA's sm_90, many rows, integers in groups: warpgroups make operands of weights that one "
       "thread copies in boxes",
       space, plan, defaults, divisions);
+  variant.migrations = {added("ROUND", 0)};
   set_work<Shape>(variant, work);
   return variant;
 }

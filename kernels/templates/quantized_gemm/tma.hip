@@ -8,12 +8,15 @@
 // files begin anywhere: lanes load their parts of them themselves.
 //
 // GROUPS warpgroups share the BN columns of a tile. The products of weights with one scale are added to
-// the tile's sums with it, in f32: tma_groups.hip and tma_blocks.hip. With RESIDENT, a workgroup computes tiles until there are none left. SPLIT
-// workgroups, a cluster, share K, and each adds up a share of the tile's rows.
+// the tile's sums with it, in f32: tma_groups.hip and tma_blocks.hip. With ROUND, weights are scaled and
+// rounded to A's type before they are multiplied, and products of all k are one sum. With RESIDENT, a
+// workgroup computes tiles until there are none left. SPLIT workgroups, a cluster, share K, and each adds
+// up a share of the tile's rows.
 
 #if !defined(BM) || !defined(BN) || !defined(GROUPS) || !defined(STAGES) || !defined(SPLIT) || \
-    !defined(RESIDENT) || !defined(WAVE) || !defined(SHARED_BYTES) || !defined(LINE_STAGES)
-#error "BM BN GROUPS STAGES SPLIT RESIDENT WAVE SHARED_BYTES LINE_STAGES must be defined"
+    !defined(RESIDENT) || !defined(ROUND) || !defined(WAVE) || !defined(SHARED_BYTES) || \
+    !defined(LINE_STAGES)
+#error "BM BN GROUPS STAGES SPLIT RESIDENT ROUND WAVE SHARED_BYTES LINE_STAGES must be defined"
 #endif
 #if BM % 8 != 0 || BN % (GROUPS * 64) != 0 || STAGES < 2 || (LINE_STAGES != 0 && LINE_STAGES < 2) || \
     (SPLIT > 1 && (RESIDENT || BM % SPLIT != 0))
@@ -175,6 +178,10 @@ GRETA_DEVICE void start_products(SharedMemory shared, u32 start, u32 k, const Fr
   }
   close_products();
 }
+
+#if ROUND
+#include "quantized_gemm/tma_rounded.hip"
+#endif
 
 // Adds sums with the scales of a lane's two lines.
 GRETA_DEVICE void add_scaled(Sums& total, const Sums& part, const float (&scale)[2]) {

@@ -15,6 +15,9 @@ static_assert(products == 1, "warpgroups have 64 columns each");
 struct Unit {
   Fragment fragment[unit_fragments];
   float scale[2];  // of the lane's lines
+#if FORMAT == 4
+  float rest[2];  // what is added to each weight of the line
+#endif
 };
 
 // The first of a step's k that a unit has.
@@ -147,6 +150,7 @@ GRETA_DEVICE void make_unit(Raw& raw, u32 u, u32 step_index, Unit& unit) {
     const Centred weights = centred(f16_of(word[0] & 0xffffU) * float(scale),
                                     f16_of(word[0] >> 16) * float(minimum));
     unit.scale[i] = u % 2 == 0 ? weights.scale : weights.rest;
+    unit.rest[i] = weights.rest;
     GRETA_UNROLL
     for (u32 e = 0; e < 4; ++e) {
       const u32 bytes = apart(raw.integers[part / 2][i][e]) >> part % 2 * 4 & 0x000f000fU;
@@ -237,6 +241,58 @@ struct Ahead {};
 
 GRETA_DEVICE Ahead load_ahead(const Arguments&, Tile, u32) { return {}; }
 
+#if ROUND
+// Those of ones in q4_k are not needed: what they add up is part of the weights.
+constexpr u32 unit_stride = FORMAT == 4 ? 2 : 1;
+
+// Makes a unit of weights that are rounded.
+GRETA_DEVICE void make_rounded(Raw& raw, u32 u, u32 step_index, Unit& unit) {
+  make_unit(raw, u, step_index, unit);
+  GRETA_UNROLL
+  for (u32 i = 0; i < 2; ++i) {
+    const u32 scale = twice_rounded(unit.scale[i]);
+#if FORMAT == 4
+    const u32 added = twice_rounded(unit.rest[i]);
+#else
+    const u32 added = negative_zeros;
+#endif
+    GRETA_UNROLL
+    for (u32 e = 0; e < unit_fragments * 2; ++e) {
+      u32& pair = unit.fragment[e / 2][e % 2 * 2 + i];
+      pair = rounded(pair, scale, added);
+    }
+  }
+}
+
+// Adds the products of a tile's steps, from step `first` on.
+GRETA_DEVICE void consume(const Arguments& args, u8*, SharedMemory shared, Tile tile, Tile, u32 first,
+                          u32 steps, Rings& rings, Ahead&, Sums (&totals)[products]) {
+  if (steps == 0) return;
+  const BlockLines lines = lines_of(args, tile);
+  Raw raw;
+  load_first(raw, lines, first);
+  Unit unit[2];
+  make_rounded(raw, 0, first, unit[0]);
+  refill(raw, lines, 0, first);
+  RowsInUse rows(rings.rows);
+  GRETA_NO_UNROLL
+  for (u32 i = 0; i < steps; ++i) {
+    const u32 start = rows.wait();
+    GRETA_UNROLL
+    for (u32 u = 0; u < units_of_step; u += unit_stride) {
+      const u32 turn = u / unit_stride % 2;
+      start_products<false>(shared, start, k_of_unit(u), unit[turn].fragment, totals[0]);
+      wait_for_products<1>();
+      if (u == 0) rows.release_earlier();
+      const u32 next = (u + unit_stride) % units_of_step, of_step = first + i + (next == 0 ? 1 : 0);
+      make_rounded(raw, next, of_step, unit[turn ^ 1]);
+      refill(raw, lines, next, of_step);
+    }
+    rows.next();
+  }
+  rows.finish(totals);
+}
+#else
 // Adds the products of a tile's steps, from step `first` on.
 GRETA_DEVICE void consume(const Arguments& args, u8*, SharedMemory shared, Tile tile, Tile, u32 first,
                           u32 steps, Rings& rings, Ahead&, Sums (&totals)[products]) {
@@ -266,3 +322,4 @@ GRETA_DEVICE void consume(const Arguments& args, u8*, SharedMemory shared, Tile 
     rings.rows.next();
   }
 }
+#endif

@@ -1,9 +1,9 @@
 // How warpgroups multiply weights whose scales and zero points lie beside them, in groups (tma.hip). While
-// matrix cores multiply one half of a group, threads make operands of the other one.
+// matrix cores multiply one half of a group, or with ROUND of a step, threads make operands of the other one.
 #pragma once
 
 constexpr u32 groups_of_step = step / GROUP;
-constexpr u32 half_fragments = GROUP / 32;   // of half a group
+constexpr u32 half_fragments = ROUND ? step / 32 : GROUP / 32;
 
 // Scales and zero points of a lane's lines, of the groups of a step.
 struct StepScales {
@@ -49,6 +49,29 @@ GRETA_DEVICE LaneWeights lane_weights(const u8* shared, u32 box, u32 of_box) {
   return {start + line_of_lane(0) * 128, (lane_index() / 4) ^ (of_box * (step * 8 / box_weights))};
 }
 
+#if ROUND
+// Makes operands of one half of a step, of weights that are rounded.
+GRETA_DEVICE void read_rounded(const LaneWeights& from, u32 product, u32 half, u32 selector,
+                               const StepScales& scales, Half& fragments) {
+  constexpr u32 count = GROUP < 64 ? GROUP / 16 : half_fragments;  // of one group
+  GRETA_UNROLL
+  for (u32 first = 0; first < half_fragments; first += count) {
+    const u32 group = (half * half_fragments + first) * 16 / GROUP;
+    PairZero zero[2];
+    GRETA_UNROLL
+    for (u32 i = 0; i < 2; ++i) zero[i] = pair_zero(scales.zero[product][group][i]);
+    Fragment part[count];
+    read_fragments(from.line + product * (64 * 128), half * half_fragments + first, from.swap, selector,
+                   zero, part);
+    GRETA_UNROLL
+    for (u32 i = 0; i < count * 4; ++i) {
+      fragments[first + i / 4][i % 4] =
+          rounded(part[i / 4][i % 4], twice(scales.scale[product][group][i % 2]), negative_zeros);
+    }
+  }
+}
+#endif
+
 // `pair`: of the group's zero points, which the first half leaves for the second one.
 GRETA_DEVICE void read_half(const LaneWeights& from, u32 product, u32 group, u32 half, u32 selector,
                             const StepScales& scales, PairZero (&pair)[2], Half& fragments) {
@@ -67,6 +90,48 @@ GRETA_DEVICE Ahead load_ahead(const Arguments& args, Tile tile, u32 first) {
 
 // Adds the products of a tile's steps, from step `first` on, whose scales are `scales`. These are those of the
 // tile `after` it then.
+#if ROUND
+GRETA_DEVICE void consume(const Arguments& args, u8* memory, SharedMemory shared, Tile tile, Tile after,
+                          u32 first, u32 steps, Rings& rings, Ahead& scales, Sums (&totals)[products]) {
+  if (steps == 0) return;
+  const u32 selector = selector_of_lane();
+  Half half[2];
+  RowsInUse rows(rings.rows);
+  rings.lines.filled().wait(rings.lines.parity);
+  LaneWeights lane = lane_weights(memory, rings.lines.index, 0);
+  read_rounded(lane, 0, 0, selector, scales, half[0]);
+  GRETA_NO_UNROLL
+  for (u32 i = 0; i < steps; ++i) {
+    const bool more = i + 1 < steps;
+    const StepScales later = load_scales(args, more ? tile : after, more ? first + i + 1 : first);
+    const u32 start = rows.wait();
+    GRETA_UNROLL
+    for (u32 u = 0; u < 2 * products; ++u) {
+      const u32 product = u % products, next = u + 1;
+      start_products<false>(shared, start, u / products * (step / 2), half[u % 2], totals[product]);
+      wait_for_products<1>();
+      if (u == 0) rows.release_earlier();
+      if (next < 2 * products) {
+        read_rounded(lane, next % products, next / products, selector, scales, half[next % 2]);
+        continue;
+      }
+      const u32 of_box = (i + 1) % steps_of_box;
+      if (of_box == 0 || !more) {
+        rings.lines.release();
+        rings.lines.next();
+      }
+      if (more) {
+        if (of_box == 0) rings.lines.filled().wait(rings.lines.parity);
+        lane = lane_weights(memory, rings.lines.index, of_box);
+        read_rounded(lane, 0, 0, selector, later, half[0]);
+      }
+    }
+    rows.next();
+    scales = later;
+  }
+  rows.finish(totals);
+}
+#else
 GRETA_DEVICE void consume(const Arguments& args, u8* memory, SharedMemory shared, Tile tile, Tile after,
                           u32 first, u32 steps, Rings& rings, Ahead& scales, Sums (&totals)[products]) {
   if (steps == 0) return;
@@ -114,3 +179,4 @@ GRETA_DEVICE void consume(const Arguments& args, u8* memory, SharedMemory shared
     scales = later;
   }
 }
+#endif

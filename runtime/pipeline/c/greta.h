@@ -321,6 +321,8 @@ typedef struct greta_quantized_gemm_options {
    * it is */
   const greta_tensor* norm_weight;
   float norm_epsilon;
+  /* nonzero: weights may be rounded to A's type, of 16 bits, before they are multiplied */
+  int32_t rounded_weights;
 } greta_quantized_gemm_options;
 
 typedef struct greta_quantized_grouped_gemm_options {

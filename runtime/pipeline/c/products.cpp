@@ -92,6 +92,7 @@ greta_status greta_quantized_gemm_fused(greta_operations* operations, const gret
     wanted.gated = activation == Activation::swiglu;
     wanted.norm_weight = call.maybe(given.norm_weight, "norm_weight");
     wanted.norm_epsilon = given.norm_epsilon;
+    wanted.rounded_weights = given.rounded_weights != 0;
     return call->quantized_gemm(call(a, "a"), call(b, "b"), call(c, "c"), wanted);
   });
 }

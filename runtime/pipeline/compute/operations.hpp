@@ -47,6 +47,9 @@ struct QuantizedGemmOptions {
   Tensor bias{};       ///< [n] of C's type, which is added; empty: none
   Tensor residual{};   ///< [m, n] of C's type, which is added; empty: none
   bool gated = false;  ///< C [m, n] = silu(gate) up; B has 2 n rows, those of gates first
+  /// Whether weights may be rounded to A's type, of 16 bits, before they are multiplied. It is
+  /// faster for many rows (docs/quantized-gemm.md).
+  bool rounded_weights = false;
 };
 
 /// How the weights of dequantize() are stored, as those of QuantizedGemmOptions.
@@ -357,9 +360,15 @@ class Operations {
   /// Returns the operations that run() supports.
   virtual const Catalog& catalog() const = 0;
 
+ protected:
+  /// `rounded_weights`: RuntimeOptions::rounded_weights.
+  explicit Operations(bool rounded_weights = false) : rounded_weights_(rounded_weights) {}
+
  private:
   /// Checks that no operand is missing, and runs.
   Result<void> start(const Problem& problem, std::span<const Tensor> operands);
+
+  bool rounded_weights_;
 };
 
 /// Checks whether `from` can be copied to `to`.

@@ -19,7 +19,8 @@ std::uint64_t next_recording() {
 
 }  // namespace
 
-Pipeline::Pipeline(Runtime& runtime) : runtime_(runtime), number_(next_recording()) {}
+Pipeline::Pipeline(Runtime& runtime)
+    : Operations(runtime.rounded_weights()), runtime_(runtime), number_(next_recording()) {}
 
 Tensor Pipeline::temporary(DType dtype, const Shape& shape) {
   auto storage = std::make_shared<Storage>();

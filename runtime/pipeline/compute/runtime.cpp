@@ -70,6 +70,7 @@ Result<std::unique_ptr<Runtime>> Runtime::open(const RuntimeOptions& options) {
   if (!runtime) return runtime;
   (*runtime)->patience_ = options.patience;
   (*runtime)->before_step_ = options.before_step;
+  (*runtime)->rounded_weights_ = options.rounded_weights;
   for (const std::string& rule : options.use) {
     if (auto added = (*runtime)->use(rule); !added) return added.failure();
   }
@@ -90,6 +91,7 @@ Result<std::unique_ptr<Runtime>> Runtime::beside(const Runtime& other, const Loo
   if (!runtime) return runtime;
   (*runtime)->patience_ = other.patience_;
   (*runtime)->before_step_ = other.before_step_;
+  (*runtime)->rounded_weights_ = other.rounded_weights_;
   return runtime;
 }
 

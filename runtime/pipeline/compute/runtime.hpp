@@ -29,6 +29,9 @@ struct RuntimeOptions {
   LookupOptions lookup{};                        ///< which results of the databases are used
   std::vector<std::string> use{};                ///< rules, see Runtime::use()
   Deadline patience = std::chrono::seconds(60);  ///< timeout of Queue::synchronize()
+  /// Whether quantised weights may be rounded to 16-bit activations' type in every product of more
+  /// than 8 rows (QuantizedGemmOptions::rounded_weights).
+  bool rounded_weights = false;
   /// Called before each longer step: an allocation, an upload, the preparation of a problem that is
   /// not prepared, a replay. The step fails with its failure, if any.
   std::function<Result<void>()> before_step{};
@@ -66,6 +69,7 @@ class Runtime {
   ~Runtime();
 
   Device& device() { return *device_; }
+  bool rounded_weights() const { return rounded_weights_; }  ///< RuntimeOptions::rounded_weights
   const Lookup& lookup() const { return lookup_; }
   /// Returns the operations that can be run: LookupOptions::catalog.
   const Catalog& catalog() const { return lookup_.catalog(); }
@@ -168,6 +172,7 @@ class Runtime {
   Telemetry telemetry_;
   Deadline patience_ = RuntimeOptions{}.patience;
   std::function<Result<void>()> before_step_;
+  bool rounded_weights_ = false;
   std::vector<std::string> targets_;  ///< binary_targets() of the device
   std::optional<bool> has_binaries_;  ///< whether the databases carry kernels for them
   std::atomic<bool> told_without_binary_{false};

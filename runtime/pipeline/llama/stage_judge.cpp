@@ -50,6 +50,9 @@ Products products_of(const stages::Weights& weights, const WeightView& matrix, c
   if (!matrix.scaled || matrix.decoded) {
     products.relative = x.of_products;
     products.values = stages::multiply(weights, matrix, x.rows, &products.norms);
+    const double rounding = weights.rounding_of_products(matrix);
+    if (rounding > 0) products.errors = products.norms;
+    for (double& error : products.errors.values) error *= rounding;
     return products;
   }
   const auto quantised = stages::quantised_rows(matrix.scaled->format, x.rows, x.of_elements);

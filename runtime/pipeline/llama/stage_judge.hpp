@@ -25,7 +25,8 @@ StageFinding judge(std::int64_t layer, LlamaStage stage, const TraceMatrix& got,
 struct Products {
   TraceMatrix values, norms;
   double relative = 0;
-  TraceMatrix errors{};  ///< of a scaled matrix, whose rows are quantised
+  /// Of a scaled matrix, whose rows are quantised, or of one whose weights are rounded.
+  TraceMatrix errors{};
 
   TracedProduct at(std::int64_t row, std::int64_t col) const {
     return {values.row(row)[col], norms.row(row)[col], relative,

@@ -39,6 +39,12 @@ std::vector<double> Weights::row(const WeightView& weights, std::int64_t row) co
   return values;
 }
 
+double Weights::rounding_of_products(const WeightView& weights) const {
+  const bool kept = weights.quantised() && !weights.decoded && !weights.scaled;
+  if (!rounded_products_ || !rounding_ || !kept) return 0;
+  return 4 * unit_roundoff(*rounding_) * std::min(std::sqrt(weights.cols), 8.0);
+}
+
 TraceMatrix multiply(const Weights& weights, const WeightView& matrix, const TraceMatrix& x,
                      TraceMatrix* norms) {
   TraceMatrix result(x.rows, matrix.rows);

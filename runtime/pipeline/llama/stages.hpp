@@ -16,11 +16,17 @@ namespace greta::runtime::stages {
 /// integers have the type of scales.
 class Weights {
  public:
-  explicit Weights(std::optional<DType> rounding) : rounding_(rounding) {}
+  /// `rounded_products`: products may round quantised weights that are stored exactly.
+  explicit Weights(std::optional<DType> rounding, bool rounded_products = false)
+      : rounding_(rounding), rounded_products_(rounded_products) {}
   std::vector<double> row(const WeightView& weights, std::int64_t row) const;
+  /// Returns the error of products with rounded weights, relative to the root of the sum of squared
+  /// products; 0 if they are not.
+  double rounding_of_products(const WeightView& weights) const;
 
  private:
   std::optional<DType> rounding_;
+  bool rounded_products_;
 };
 
 /// Returns x W^T: one row per row of x, one column per row of W. If set, `norms` receives the root

@@ -99,11 +99,12 @@ class Operations:
                        scales: Operand | None = None, zeros: Operand | None = None,
                        bias: Operand | None = None, residual: Operand | None = None,
                        activation: str = "none", norm_weight: Operand | None = None,
-                       norm_epsilon: float = 1e-5) -> None:
+                       norm_epsilon: float = 1e-5, rounded_weights: bool = False) -> None:
         """C = A W^T + bias + residual with quantised weights W [n, k], whose rows are those of b, u8
         [n, bytes]. bias [n] and residual [.., n] are of c's type. activation="swiglu": C [.., n] =
         silu(gate) * up, and b has 2 n rows, those of gates first. At most one of the three is given. norm_weight [k]:
-        a, of at most 8 rows, is replaced by its RMS norm with this weight.
+        a, of at most 8 rows, is replaced by its RMS norm with this weight. rounded_weights: weights may be
+        rounded to a's type, of 16 bits, before they are multiplied.
 
         int4, int8: scales [n, groups] (bf16 if a is, else f16) and zero points u8 [n, groups] are
         beside them, W = scale (b - zero); without zeros, int4 has the zero point 8, and int8 is
@@ -113,7 +114,8 @@ class Operations:
             "weights": choose(_WEIGHTS, weights, "weights"),
             "activation": choose(_ACTIVATIONS, activation, "activation"),
             "scales": scales, "zeros": zeros, "bias": bias, "residual": residual,
-            "norm_weight": norm_weight, "norm_epsilon": norm_epsilon})
+            "norm_weight": norm_weight, "norm_epsilon": norm_epsilon,
+            "rounded_weights": rounded_weights})
 
     def quantized_grouped_gemm(self, a: Operand, b: Operand, groups: Operand, c: Operand, *,
                                weights: str = "int4", scales: Operand | None = None,

@@ -46,7 +46,7 @@ void add_runtime_options(CLI::App& command, RuntimeChoice& choice) {
   command.add_flag("--untuned", choice.untuned, "Run default configurations, not winners");
   command.add_flag("--allow-unsafe", choice.allow_unsafe,
                    "Also use devices and features that failed a health check (greta-bench doctor)");
-  add_allow(command, choice.allow);
+  add_allow(command, choice.allow, {"vendor", "rounded_weights"});
   command
       .add_option(
           "--use", choice.use,
@@ -130,6 +130,7 @@ std::unique_ptr<Runtime> open_runtime(const RuntimeChoice& choice) {
   options.databases = lookup_files(choice);
   options.lookup.allow_unsafe = choice.allow_unsafe;
   options.open.vendor = allows(choice.allow, "vendor");
+  options.rounded_weights = allows(choice.allow, "rounded_weights");
   options.patience = options.open.transfer_deadline = std::chrono::seconds(choice.patience_s);
   auto runtime = Runtime::open(options);
   if (!runtime) throw CommandError(exit_failed, runtime.failure().message);

@@ -64,6 +64,9 @@ CLI::Option* add_allow(CLI::App& command, std::vector<std::string>& allowed,
       "What is not used by default: vendor, what hipBLASLt or cuBLASLt compute faster "
       "(docs/vendor.md)";
   if (allows(words, "tf32x3")) help += "; tf32x3, f32 by three products of TF32 (docs/gemm.md)";
+  if (allows(words, "rounded_weights")) {
+    help += "; rounded_weights, quantised weights rounded to 16 bits (docs/quantized-gemm.md)";
+  }
   return command.add_option("--allow", allowed, help + "; may be repeated")
       ->type_name("WORD")
       ->check(CLI::IsMember(words));

@@ -12,6 +12,7 @@
 #include "runtime/pipeline/llama/trace_check.hpp"
 #include "tuner/bench/trace.hpp"
 #include "tuner/cli/options/kept_cases.hpp"
+#include "tuner/cli/options/option_values.hpp"
 #include "tuner/cli/program/tool.hpp"
 #include "tuner/cli/run/explain.hpp"
 #include "tuner/cli/run/failed_stage.hpp"
@@ -164,6 +165,7 @@ int trace_layers(Generation& generation, const RuntimeChoice& runtime,
   LlamaRunner& runner = generation.runner();
   TraceTypes types;
   types.weights = types.activations = types.cache = runner.dtype();
+  types.rounded_weights = allows(runtime.allow, "rounded_weights");
   const LlamaTraceCheck checker(generation.model(), types);
   TraceResult result;
   std::vector<std::int32_t> ids = generation.prompt();

@@ -121,6 +121,7 @@ ModelTunerOptions model_tuner_options(const ModelOptions& options) {
   if (!options.path.empty()) check_exists("model", options.path);
   ModelTunerOptions tuner;
   tuner.tuner = tuner_options(options.tuning);
+  tuner.rounded_weights = allows(options.tuning.allow, "rounded_weights");
   if (!options.path.empty()) tuner.weights = open_model(options.path);
   ArchitectureChoice model = options.model;
   tuner.config = tuner.weights ? tuner.weights->config : read_architecture(model);
@@ -235,7 +236,7 @@ void add_model_command(CLI::App& app, Action& action) {
       "A Llama: a folder in the format of Hugging Face, a GGUF file, or a checkpoint of llama2.c");
   add_architecture_options(*command, options->model);
   command->add_option("--dtype", options->dtype, converted_types_text() + " [the model's, or f16]");
-  add_tuning_options(*command, options->tuning, "10m");
+  add_tuning_options(*command, options->tuning, "10m", {"vendor", "rounded_weights"});
   command->callback([&action, options] { action = [options] { return tune_model(*options); }; });
 }
 

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "kernels/catalog.hpp"
@@ -33,8 +35,8 @@ int tune_one(const Operation& operation, OperationOptions options) {
   if (options.tuning.naive && !operation.naive) {
     throw CommandError(exit_usage, "--naive: " + operation.name + " has no kernel of that kind");
   }
-  if (allows(options.tuning.allow, "tf32x3")) {
-    options.problem.values.emplace_back("math", "tf32x3");
+  for (const std::string& word : options.tuning.allow) {
+    if (word != "vendor") options.problem.values.emplace_back("math", word);
   }
   auto problem = make_problem(operation, options.problem);
   if (!problem) throw bad_option(problem.failure());
@@ -66,7 +68,9 @@ int tune_one(const Operation& operation, OperationOptions options) {
 std::vector<std::string> words_of_allow(const Operation& operation) {
   std::vector<std::string> words{"vendor"};
   for (const Attribute& attribute : operation.attributes) {
-    if (attribute.name == "math") words.emplace_back("tf32x3");
+    if (attribute.name != "math") continue;
+    std::copy_if(attribute.allowed.begin(), attribute.allowed.end(), std::back_inserter(words),
+                 [&](const std::string& word) { return word != attribute.fallback; });
   }
   return words;
 }
