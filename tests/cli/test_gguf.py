@@ -46,6 +46,18 @@ class Gguf(RunCase):
             self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
             self.assertRegex(result.stdout, r"(?m)^logits +\d")
 
+    def test_weights_of_prompts_are_rounded_where_it_is_allowed(self):
+        model = ("--model", self.model("q8_0"), "--prompt", " ".join(["Once upon a time"] * 3), "--device", "lavapipe",
+                 "--untuned", "--allow", "rounded_weights")
+        text = self.run_greta(*model, "--tokens", 3, "--explain").stdout
+        self.assertRegex(text, r"(?m)^qkv .* weights=q8_0 math=rounded_weights m=(?!1 )\d+ ")
+        self.assertRegex(text, r"(?m)^qkv .* weights=q8_0 m=1 ")
+        result = self.run_greta(*model, "--trace-layers", timeout=limit(200))
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        tuned = self.run_tune("quantized_gemm", "--m", "3", "--n", "8", "--k", "128", "--dtype", "f32", "--allow",
+                              "rounded_weights", "--device", "lavapipe")
+        self.refused(tuned, 2, "--math rounded_weights: needs dtype f16 or bf16")
+
     def test_norms_are_prologues_of_quantised_products(self):
         forced = ("--use", "gate_up rows=1: fused", "--use", "qkv rows=1: fused")
         self.assertEqual(self.told_of("q8_0", "--tokens", 12, *forced)["ids"], STORY[:12])

@@ -66,6 +66,8 @@ class OnEachDevice(OneDevice):
         each = (q.reshape(24, 2, 32).astype("float64") - zeros[:, :, None]) * scales[:, :, None]
         product = x.astype("float64") @ each.reshape(24, 64).T
         self.check(c, product)
+        self.runtime.quantized_gemm(a, b, c, scales=s, zeros=z, rounded_weights=True)
+        self.check(c, product)
         bias, residual = values(24), values(5, 24)
         for name, added in (("bias", bias), ("residual", residual)):
             self.runtime.quantized_gemm(a, b, c, scales=s, zeros=z, **{name: self.make(added)[0]})

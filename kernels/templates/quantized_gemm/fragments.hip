@@ -52,15 +52,16 @@ GRETA_DEVICE PairZero pair_zero(u32 zero) {
 #if FORMAT == 6
   return {0};  // there is none
 #elif FORMAT == 0 && IN_F16
-  return {narrow_f16(1024.0f + float(zero)).bits | u32(narrow_f16(64.0f + float(zero)).bits) << 16};
+  // 1024 + zero, and that less 960
+  return {scaled_differences(zero * 0x10001U | 0x64006400U, 0x3c003c00U, 0x63800000U)};
 #elif FORMAT == 1 && IN_F16
-  return {twice_f16(1024.0f + float(zero))};
+  return {zero * 0x10001U | 0x64006400U};
 #elif FORMAT == 0 && ZEROS
-  return {twice_bf16(128.0f), twice_bf16(float(zero))};
+  return {twice_bf16(128.0f), upper_halves(float(zero), float(zero))};
 #elif FORMAT == 0
   return {twice_bf16(128.0f + float(zero))};
 #else
-  return {8388608.0f + float(zero)};
+  return {float_from_bits(0x4b000000U | zero)};
 #endif
 }
 

@@ -276,15 +276,27 @@ std::vector<Division> divisions(const Shape& shape, const Config& config) {
           {"steps", ceil_div(shape.k, step), config["SPLIT"], {}, 2}};
 }
 
+/// Returns what a step of weights that are rounded takes besides products, in barriers: operands
+/// are made for the products that follow, which hides more of it the longer products are (measured
+/// on an H200).
+double rounding_latencies(const Shape& shape, const Config& config) {
+  if (in_blocks(shape.format)) return shape.format == WeightFormat::q8_0 ? 50 : 25;
+  const double of_group =
+      (shape.zeros ? 10 : 4.5) * std::log2(step / static_cast<double>(shape.group));
+  const double exposed = std::clamp((256.0 - config["BM"]) / 128, 0.0, 1.0);
+  return 4 * static_cast<double>(products_of(config)) + of_group * exposed;
+}
+
 /// Returns the latencies of a tile, in barriers. The products of a warpgroup wait for operands that
 /// its threads make, which wait for the products before them, and each group of weights begins such
 /// a chain. A warpgroup alone takes longer for it than each of two (measured on an H200, cause
 /// unknown).
 double latencies(const Shape& shape, const Config& config, double steps) {
   const bool rounds = config["ROUND"] != 0;
-  if (in_blocks(shape.format)) return steps * (config["GROUPS"] == 1 ? 0.75 : 0.25);
-  const double chain = rounds ? 4 : 7 + 3.0 * step / static_cast<double>(shape.group);
   const double alone = config["GROUPS"] == 1 ? 1.4 : 1;
+  if (in_blocks(shape.format) && !rounds) return steps * (config["GROUPS"] == 1 ? 0.75 : 0.25);
+  const double chain = rounds ? rounding_latencies(shape, config)
+                              : 7 + 3.0 * step / static_cast<double>(shape.group);
   const double stored = 0.5 * config["BM"];
   return steps * static_cast<double>(products_of(config)) * alone * chain + stored;
 }

@@ -200,21 +200,16 @@ GRETA_DEVICE void add_scaled(Sums& total, const Sums& part, const float (&scale)
 #include "quantized_gemm/tma_blocks.hip"
 #endif
 
-// Stores rows of the warpgroup's buffer, which begin at `row` and `col` of C.
+// Stores rows of the warpgroup's buffer, which begin at `row` and `col` of C, `width` elements at a time,
+// of which rows of C have a multiple.
+template <u32 width>
 GRETA_DEVICE void store_rows(const Arguments& args, const Out* buffer, u32 row, u32 col) {
-  constexpr u32 of_row = 64 / unit, threads = 4 * wave_size;
-  const bool whole = args.n % unit == 0;
-  GRETA_UNROLL
+  constexpr u32 of_row = 64 / width, threads = 4 * wave_size;
   for (u32 first = 0; first < stored_rows * of_row; first += threads) {
-    const u32 at = first + thread_index() % threads, to_row = row + at / of_row, place = at % of_row * unit;
+    const u32 at = first + thread_index() % threads, to_row = row + at / of_row, place = at % of_row * width;
     if (at >= stored_rows * of_row || to_row >= args.m || col + place >= args.n) continue;
-    const Out* const from = buffer + at / of_row * stored_pitch + place;
-    Out* const to = args.c + u64(to_row) * args.n + col + place;
-    if (whole) {
-      store_pack(to, load_pack<unit>(from));
-    } else {
-      for (u32 i = 0; i < unit && col + place + i < args.n; ++i) to[i] = from[i];
-    }
+    store_pack(args.c + u64(to_row) * args.n + col + place,
+               load_pack<width>(buffer + at / of_row * stored_pitch + place));
   }
 }
 
@@ -239,7 +234,13 @@ GRETA_DEVICE void store_tile(const Arguments& args, Out* buffer, Tile tile,
         buffer[row * stored_pitch + in_col] = narrow<Out>(sum);
       }
       partial_sync<4 * wave_size>(1 + warpgroup_index());
-      store_rows(args, buffer, tile.row + first, col);
+      if (args.n % unit == 0) {
+        store_rows<unit>(args, buffer, tile.row + first, col);
+      } else if (args.n % 2 == 0) {
+        store_rows<2>(args, buffer, tile.row + first, col);
+      } else {
+        store_rows<1>(args, buffer, tile.row + first, col);
+      }
       partial_sync<4 * wave_size>(1 + warpgroup_index());
     }
   }

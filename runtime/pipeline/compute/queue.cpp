@@ -18,7 +18,11 @@ std::uint64_t next_batch() {
 }  // namespace
 
 Queue::Queue(Runtime& runtime, std::unique_ptr<Stream> stream, bool foreign)
-    : Operations(runtime.rounded_weights()), runtime_(runtime), stream_(std::move(stream)), foreign_(foreign), batch_(next_batch()) {}
+    : Operations(runtime.rounded_weights()),
+      runtime_(runtime),
+      stream_(std::move(stream)),
+      foreign_(foreign),
+      batch_(next_batch()) {}
 
 // The stream waits for its work, so memory in flight is released after it.
 Queue::~Queue() {

@@ -18,6 +18,7 @@ namespace {
 /// Records the last problem.
 class Recorder final : public Operations {
  public:
+  explicit Recorder(bool rounded_weights = false) : Operations(rounded_weights) {}
   Result<void> copy(const Tensor& to, const Tensor& from) override { return check_copy(to, from); }
   const Catalog& catalog() const override { return test::catalog(); }
   Result<void> run(const Problem& asked, std::span<const Tensor> given) override {
@@ -64,6 +65,24 @@ TEST(Operations, EveryCallIsItsProblemWithOperandsInOrder) {
     }
   }
   EXPECT_EQ(seen.size(), catalog().size());  // every operation has a method
+}
+
+// A runtime's permission is for many rows of 16 bits, an option's for any of these.
+TEST(Operations, WeightsAreRoundedWhereItIsAllowed) {
+  const auto math = [](bool of_all, bool option, DType type, std::int64_t m) {
+    Recorder ops(of_all);
+    QuantizedGemmOptions options{.format = kernels::WeightFormat::q8_0};
+    options.rounded_weights = option;
+    ops.quantized_gemm(tensor(type, {m, 64}), tensor(DType::u8, {4, 68}), tensor(type, {m, 4}),
+                       options)
+        .value();
+    return ops.problem.attribute("math", "exact");
+  };
+  EXPECT_EQ(math(false, false, DType::f16, 9), "exact");
+  EXPECT_EQ(math(false, true, DType::bf16, 1), "rounded_weights");
+  EXPECT_EQ(math(true, false, DType::f16, 9), "rounded_weights");
+  EXPECT_EQ(math(true, false, DType::f16, 8), "exact");
+  EXPECT_EQ(math(true, false, DType::f32, 9), "exact");
 }
 
 // Kernels load 16 bytes of B at once where its rows and blocks are multiples of that: a part of
