@@ -21,11 +21,6 @@ bool has_mma(const Shape& shape, const DeviceInfo& device) {
          device::matrix_cores(device.architecture) == device::MatrixCores::mma;
 }
 
-/// Returns whether the kernel multiplies weights of the format.
-bool has_format(const Shape& shape) {
-  return shape.format == WeightFormat::int4 || shape.format == WeightFormat::int8;
-}
-
 /// How lanes have weights of groups shorter than a unit (short_groups.hip).
 struct Layout {
   std::int64_t piece = 0;   ///< weights of a lane that follow each other
@@ -39,7 +34,7 @@ struct Layout {
 /// A lane loads 16 bytes at once, unless sets of rows take more than two eights of columns then:
 /// each is a matrix instruction.
 Layout layout_of(const Shape& shape) {
-  if (shape.group == core_unit || !has_format(shape)) {
+  if (shape.group == core_unit || !integers_in_groups(shape)) {
     return {core_unit / Layout::lanes_of_line, 1, shape.few_rows() ? 1 : 2};
   }
   Layout layout;
@@ -95,7 +90,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
         fmt::format("the device must be an NVIDIA GPU with HIP kernels and matrix cores of {}",
                     to_string(shape.in)),
         has_mma(shape, device)},
-       {"groups", "weights must be int4 or int8", has_format(shape)},
+       {"groups", "weights must be int4 or int8", integers_in_groups(shape)},
        {"units", fmt::format("k, {}, must be whole units of {}", shape.k, core_unit),
         shape.k % core_unit == 0},
        {"rows", fmt::format("C has {} rows, this variant is for {} at most", shape.m, most_rows),
@@ -140,7 +135,7 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
 
 /// Each compute unit has one workgroup of 16 waves, whose units of weights are all in flight.
 std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
-  if (!has_mma(shape, device) || !has_format(shape) || shape.m > most_rows) return {};
+  if (!has_mma(shape, device) || !integers_in_groups(shape) || shape.m > most_rows) return {};
   if (shape.k % core_unit != 0) return {};
   std::vector<Config> configs;
   for (const int split : {8, 4, 2, 1}) {
@@ -187,11 +182,11 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   work.shared_traffic = m * k * 2 + columns / core_side * core_side * k * 2;
   work.loads = work.read_bytes / 16;
   if (shape.group < core_unit) {
-    // Of each group scaled sums, and rows that are read for each eight; pieces of fewer than 16
+    // Scaled sums of each group, rows that are read for each eight, and pieces of fewer than 16
     // bytes.
-    const double piece = static_cast<double>(layout.piece);
+    const double piece = static_cast<double>(layout.piece), usual = shape.few_rows() ? 1 : 2;
     work.vector_flops += columns * k * eights * static_cast<double>(layout.spans()) / 8;
-    work.shared_traffic = m * k * 2 + columns / core_side * 8 * eights * k * 2;
+    work.shared_traffic = m * k * 2 + columns * k * 2 * eights / usual;
     work.loads += columns * k * (1 / piece - traits(shape.format).bits / 128.0);
   }
   work.ahead_bytes = static_cast<double>(config["WAVES"] * config["UNROLL"] * config["TN"] *
