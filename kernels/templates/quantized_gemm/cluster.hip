@@ -72,12 +72,23 @@ struct Batch {
   UnitOfLane unit[UNROLL];
 };
 
+#if GROUP == 128
 GRETA_DEVICE Batch load_batch(const Lines& lines, u32 index) {
   Batch batch;
   GRETA_UNROLL
   for (u32 u = 0; u < UNROLL; ++u) batch.unit[u] = load_unit(lines, index, u);
   return batch;
 }
+#else
+// Lines then begin at the batch.
+GRETA_DEVICE Batch load_batch(Lines& lines, u32 index) {
+  Batch batch;
+  advance(lines, index);
+  GRETA_UNROLL
+  for (u32 u = 0; u < UNROLL; ++u) batch.unit[u] = load_unit(lines, u);
+  return batch;
+}
+#endif
 
 // Stores sums of eight rows of a tile, whole waves.
 GRETA_DEVICE void store_sums(Out* c, const Out* added, u32 first_row, u32 first_col, u32 m,
@@ -106,7 +117,7 @@ CLUSTER_KERNEL quantized_gemm_cluster(const In* __restrict__ a, const u8* __rest
   const Slice slice = slice_of(k / unit_weights);
   const u32 share = wave_index() % SHARES, first_tile = wave_index() / SHARES * TN;
   const u32 end = slice.begin + slice.count, first_col = block * (tiles * 16);
-  const Lines lines = lines_from({b, scales, zeros}, 0, first_col + first_tile * 16, n, k);
+  Lines lines = lines_from({b, scales, zeros}, 0, first_col + first_tile * 16, n, k);
   u32 first = slice.begin + share * UNROLL;
   // The last units may be multiplied by another wave or before.
   Batch batch = load_batch(lines, smaller(first, end - UNROLL));
@@ -125,6 +136,10 @@ CLUSTER_KERNEL quantized_gemm_cluster(const In* __restrict__ a, const u8* __rest
   Sums total[RT][TN] = {};
   while (first < end) {
     const u32 index = smaller(first, end - UNROLL);
+#if GROUP != 128
+    const bool more = first + SHARES * UNROLL < end;
+    if (more) advance(lines, smaller(first + SHARES * UNROLL, end - UNROLL) - index);
+#endif
     GRETA_UNROLL
     for (u32 u = 0; u < UNROLL; ++u) {
       const u8* const unit_rows = rows + (index + u - slice.begin) * (m * row_bytes);
@@ -134,10 +149,13 @@ CLUSTER_KERNEL quantized_gemm_cluster(const In* __restrict__ a, const u8* __rest
       if (index + u >= first) add_unit(batch.unit[u], part, total);
 #else
       add_groups(batch.unit[u], read_sets(unit_rows, zero_row, m), index + u >= first, total);
+      if (more) batch.unit[u] = load_unit(lines, u);
 #endif
     }
     first += SHARES * UNROLL;
+#if GROUP == 128
     if (first < end) batch = load_batch(lines, smaller(first, end - UNROLL));
+#endif
   }
 
   exchange.await_others();

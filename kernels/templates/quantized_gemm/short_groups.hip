@@ -75,6 +75,17 @@ GRETA_DEVICE Lines lines_from(const Weights& weights, u32 first_line, u32 first_
   return lines;
 }
 
+// Goes on by some units.
+GRETA_DEVICE void advance(Lines& lines, u32 units) {
+  GRETA_UNROLL
+  for (u32 i = 0; i < TN * lane_lines; ++i) {
+    const u32 t = i / lane_lines, of_lane = i % lane_lines, groups = units * (unit_weights / GROUP);
+    lines.integers[t][of_lane] += bytes_of_weights(units * unit_weights);
+    lines.scales[t][of_lane] += groups;
+    lines.zeros[t][of_lane] += ZEROS ? groups : 0;
+  }
+}
+
 // The weights of a unit that a lane has of each tile's lines.
 struct ShortUnit {
   Integers integers[TN][lane_lines];
@@ -82,19 +93,19 @@ struct ShortUnit {
   u32 zero[TN][lane_lines][spans];
 };
 
-// The unit `later` ones after unit `index`.
-GRETA_DEVICE ShortUnit load_unit(const Lines& lines, u32 index, u32 later) {
+// The unit `later` ones after the one where lines begin.
+GRETA_DEVICE ShortUnit load_unit(const Lines& lines, u32 later) {
   ShortUnit unit;
   GRETA_UNROLL
   for (u32 i = 0; i < TN * lane_lines * spans; ++i) {
     const u32 t = i / (lane_lines * spans), of_lane = i / spans % lane_lines, s = i % spans;
-    const u8* const from = lines.integers[t][of_lane] + bytes_of_weights(index * unit_weights);
-    const Piece piece = load_piece(from + bytes_of_weights(later * unit_weights + s * span_weights));
+    const Piece piece = load_piece(lines.integers[t][of_lane] +
+                                   bytes_of_weights(later * unit_weights + s * span_weights));
     GRETA_UNROLL
     for (u32 w = 0; w < piece_words; ++w) {
       unit.integers[t][of_lane].word[s * piece_words + w] = piece.word[w];
     }
-    const u32 group = (index + later) * (unit_weights / GROUP) + s * sets;
+    const u32 group = later * (unit_weights / GROUP) + s * sets;
     unit.scale[t][of_lane][s] = load_now(lines.scales[t][of_lane] + group);
     unit.zero[t][of_lane][s] = ZEROS ? load_byte_now(lines.zeros[t][of_lane] + group) : implied_zero;
   }
