@@ -3,13 +3,15 @@
 #include <string>
 #include <tuple>
 
+#include "kernels/prior/predicted_config.hpp"
 #include "tests/kernels/hopper_runner.hpp"
 
 // Protects: variant `cluster` of quantized_gemm, on the sm_80 that hip-host emulates, which has no
 // clusters: each format, type, epilogue and kind of zero point, rows and columns past the ends,
 // shares that have no unit or some of another one's, several batches of a wave, and two tiles of a
 // wave. Groups of 64 and 32, in each number of sets of columns and each length of pieces. What may
-// run on GPUs without clusters, or of more rows, and that clusters fill an H200.
+// run on GPUs without clusters, or of more rows, that clusters fill an H200, and that they are the
+// answer of short groups there.
 namespace greta::test::quantized_gemm_cluster_test {
 namespace {
 
@@ -136,6 +138,23 @@ TEST(QuantizedGemmCluster, PiecesFollowTheRows) {
     const std::string& text = plan->sources[0].text;
     EXPECT_NE(text.find(fmt::format("#define PIECE {}\n", piece)), text.npos) << key;
     EXPECT_NE(text.find(fmt::format("#define EIGHTS {}\n", eights)), text.npos) << key;
+  }
+}
+
+/// Where k is not whole units of 128 weights, `matrix` multiplies short groups.
+TEST(QuantizedGemmCluster, IsTheAnswerOfShortGroupsWithoutTuning) {
+  DeviceInfo gpu = architecture_info("sm_90").value();
+  gpu.compute_units = 132;
+  for (const auto& [key, variant] : {
+           std::pair{"dtype=bf16 out=bf16 group=\"32\" zeros=groups m=3 n=3008 k=3584", "cluster"},
+           {"dtype=bf16 out=bf16 group=\"64\" zeros=groups m=3 n=2899 k=3584", "cluster"},
+           {"dtype=f16 out=f16 weights=int8 group=\"64\" m=4 n=2048 k=5120", "cluster"},
+           {"dtype=f16 out=f16 group=\"32\" m=16 n=4096 k=4096", "cluster"},
+           {"dtype=bf16 out=bf16 group=\"32\" m=5 n=2880 k=2880", "matrix"},
+       }) {
+    const auto config = kernels::predicted_config(built_in("quantized_gemm"), problem_of(key), gpu);
+    ASSERT_TRUE(config) << key;
+    EXPECT_EQ(config->variant, variant) << key;
   }
 }
 

@@ -149,7 +149,7 @@ CLUSTER_KERNEL quantized_gemm_cluster(const In* __restrict__ a, const u8* __rest
       if (index + u >= first) add_unit(batch.unit[u], part, total);
 #else
       add_groups(batch.unit[u], read_sets(unit_rows, zero_row, m), index + u >= first, total);
-      if (more) batch.unit[u] = load_unit(lines, u);
+      if (more) batch.unit[u] = load_unit(lines, u);  // of the next batch, in the registers of this unit
 #endif
     }
     first += SHARES * UNROLL;

@@ -130,6 +130,35 @@ GRETA_DEVICE Rows read_sets(const u8* unit, const u8* zero_row, u32 m) {
   return rows;
 }
 
+#if FORMAT == 1 && IN_BF16
+// 2^23 + byte i of a word.
+GRETA_DEVICE float above_power(u32 word, u32 i) {
+#if defined(GRETA_NVIDIA)
+  return __uint_as_float(__byte_perm(word, 0x4b000000U, 0x7540U + i));
+#else
+  return float_from_bits(0x4b000000U | (word >> 8 * i & 255U));
+#endif
+}
+#endif
+
+// Weights 8 e to 8 e + 7 of a lane, less `zero`.
+GRETA_DEVICE Eight less_zero(const Integers& integers, u32 e, u32 zero) {
+#if FORMAT == 1 && IN_BF16
+  // One difference of two integers, which is exact; eight_weights() has two.
+  const u32 flip = ZEROS ? 0U : 0x80808080U;  // from two's complement
+  const float both = 8388608.0f + float(zero);
+  Eight eight;
+  GRETA_UNROLL
+  for (u32 i = 0; i < 4; ++i) {
+    const u32 word = integers.word[2 * e + i / 2] ^ flip;
+    eight.word[i] = upper_halves(above_power(word, i % 2 * 2) - both, above_power(word, i % 2 * 2 + 1) - both);
+  }
+  return eight;
+#else
+  return eight_weights(integers, e, zero);
+#endif
+}
+
 // Adds the products of a unit, each group's scaled, if the unit `counts`.
 GRETA_DEVICE void add_groups(const ShortUnit& unit, const Rows& rows, bool counts, Sums (&total)[RT][TN]) {
   GRETA_UNROLL
@@ -141,7 +170,7 @@ GRETA_DEVICE void add_groups(const ShortUnit& unit, const Rows& rows, bool count
       const u32 at = s * piece_eights + e;
       GRETA_UNROLL
       for (u32 l = 0; l < lane_lines; ++l) {
-        weights[l][e] = eight_weights(unit.integers[t][l], at, unit.zero[t][l][s]);
+        weights[l][e] = less_zero(unit.integers[t][l], at, unit.zero[t][l][s]);
       }
       GRETA_UNROLL
       for (u32 l = 0; l < row_lines; ++l) of_rows[l][e] = rows.eight[l][at];
