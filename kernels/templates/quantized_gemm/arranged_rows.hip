@@ -9,14 +9,28 @@ GRETA_DEVICE u32 exchanged(u32 i, u32 bytes, u32 odd_bytes) {
   return i % 2 == 0 ? i * bytes + odd_bytes : i * bytes - odd_bytes;
 }
 
+#if !defined(PIECE)  // weights of a part that follow each other
+#define PIECE CHUNK_WEIGHTS
+#endif
+
 // Rows of A in shared memory: of each unit and row four groups of 16 bytes of each part, in
 // the order of weights. Groups of odd rows are exchanged.
 constexpr u32 row_bytes = unit_weights * sizeof(In), group_bytes = parts * 16;
 
-// Stores eight elements of a row; `unit`: where a lane has them of the unit's row 0.
+// The part that has eight number e of a unit, and its number there.
+constexpr u32 piece_eights = PIECE / 8, span_eights = parts * piece_eights;
+#if PIECE == CHUNK_WEIGHTS
+GRETA_DEVICE u32 part_of_eight(u32 e) { return e / 4; }
+GRETA_DEVICE u32 place_of_eight(u32 e) { return e % 4; }
+#else
+GRETA_DEVICE u32 part_of_eight(u32 e) { return e % span_eights / piece_eights; }
+GRETA_DEVICE u32 place_of_eight(u32 e) { return e % 16 / span_eights * piece_eights + e % piece_eights; }
+#endif
+
+// Stores eight elements of a row, as 16 lanes do; `unit`: where a lane's part has the unit's row 0.
 GRETA_DEVICE void put_elements(u8* unit, u32 row, const Eight& eight) {
   const u32(&w)[4] = eight.word;
-  const u32 group = lane_index() % 4 ^ row % 2;
+  const u32 group = place_of_eight(lane_index()) ^ row % 2;
   store_words<16>(unit + row * row_bytes + group * group_bytes, {{w[0], w[1], w[2], w[3]}});
 }
 

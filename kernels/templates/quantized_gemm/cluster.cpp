@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
 
 #include "kernels/planning/device_limits.hpp"
 #include "kernels/templates/quantized_gemm/cores.hpp"
@@ -20,6 +21,31 @@ bool has_mma(const Shape& shape, const DeviceInfo& device) {
          device::matrix_cores(device.architecture) == device::MatrixCores::mma;
 }
 
+/// How lanes have weights of groups shorter than a unit (short_groups.hip).
+struct Layout {
+  std::int64_t piece = 0;   ///< weights of a lane that follow each other
+  std::int64_t sets = 1;    ///< groups of a span, which columns of matrix instructions keep apart
+  std::int64_t eights = 1;  ///< of columns
+
+  std::int64_t spans() const { return core_unit / (lanes_of_line * piece); }
+  static constexpr std::int64_t lanes_of_line = 4;
+};
+
+/// A lane loads 16 bytes at once, unless sets of rows take more than two eights of columns then:
+/// each is a matrix instruction.
+Layout layout_of(const Shape& shape) {
+  if (shape.group == core_unit || !integers_in_groups(shape)) {
+    return {core_unit / Layout::lanes_of_line, 1, shape.few_rows() ? 1 : 2};
+  }
+  Layout layout;
+  layout.piece = shape.format == WeightFormat::int4 ? 32 : 16;
+  for (;; layout.piece /= 2) {
+    layout.sets = Layout::lanes_of_line * layout.piece / shape.group;
+    layout.eights = ceil_div(layout.sets * shape.m, std::int64_t{8});
+    if (layout.eights <= 2 || layout.sets == 1) return layout;
+  }
+}
+
 /// Returns the columns of C of a workgroup.
 template <typename Parameters>
 auto columns_of(const Parameters& c) {
@@ -30,15 +56,17 @@ auto columns_of(const Parameters& c) {
 std::int64_t shared_bytes(const Shape& shape, const Config& c) {
   const std::int64_t split = c["SPLIT"], units = ceil_div(shape.k / core_unit, split);
   const std::int64_t rows = units * core_unit * shape.m * 2;
-  const std::int64_t tile = core_side * (shape.few_rows() ? 8 : 16) * 4;  // bytes of sums
-  return rows + std::int64_t{c["WAVES"]} * c["TN"] * tile + (split > 1 ? 16 : 0);
+  const std::int64_t tile = core_side * (shape.few_rows() ? 8 : 16) * 4;   // bytes of sums
+  const std::int64_t zeros = shape.group < core_unit ? core_unit * 2 : 0;  // of a row of zeros
+  return rows + zeros + std::int64_t{c["WAVES"]} * c["TN"] * tile + (split > 1 ? 16 : 0);
 }
 
 /// Returns the 32-bit registers of sums and of units in flight.
 auto registers_of(const Shape& shape, const auto& c) {
-  const std::int64_t sums = shape.few_rows() ? 8 : 16;
-  const std::int64_t of_unit = shape.format == WeightFormat::int4 ? 10 : 18;
-  return c["TN"] * (sums + c["UNROLL"] * of_unit);
+  const Layout layout = layout_of(shape);
+  const std::int64_t integers = shape.format == WeightFormat::int4 ? 8 : 16;
+  const std::int64_t zeros = shape.group < core_unit && shape.zeros ? 2 : 0;
+  return c["TN"] * (8 * layout.eights + c["UNROLL"] * (integers + layout.spans() * (2 + zeros)));
 }
 
 Alternative space(const Shape& shape, const DeviceInfo& device) {
@@ -62,7 +90,9 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
         fmt::format("the device must be an NVIDIA GPU with HIP kernels and matrix cores of {}",
                     to_string(shape.in)),
         has_mma(shape, device)},
-       {"groups", "weights must be int4 or int8 in groups of 128", shape.group == core_unit},
+       {"groups", "weights must be int4 or int8", integers_in_groups(shape)},
+       {"units", fmt::format("k, {}, must be whole units of {}", shape.k, core_unit),
+        shape.k % core_unit == 0},
        {"rows", fmt::format("C has {} rows, this variant is for {} at most", shape.m, most_rows),
         shape.m <= most_rows},
        {"waves", fmt::format("the device allows {} threads", threads),
@@ -89,18 +119,24 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
 }
 
 LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& config) {
-  return plan_of_tiles(shape, device, config,
-                       {.name = "cluster",
-                        .threads = config["WAVES"] * device.subgroup_size,
-                        .rows = most_rows,
-                        .columns = columns_of(config),
-                        .dynamic_shared_bytes = shared_bytes(shape, config),
-                        .split = config["SPLIT"]});
+  TiledLaunch launch{.name = "cluster",
+                     .threads = config["WAVES"] * device.subgroup_size,
+                     .rows = most_rows,
+                     .columns = columns_of(config),
+                     .dynamic_shared_bytes = shared_bytes(shape, config),
+                     .split = config["SPLIT"]};
+  if (shape.group < core_unit) {
+    const Layout layout = layout_of(shape);
+    launch.defines = {{"PIECE", std::to_string(layout.piece)},
+                      {"EIGHTS", std::to_string(layout.eights)}};
+  }
+  return plan_of_tiles(shape, device, config, launch);
 }
 
 /// Each compute unit has one workgroup of 16 waves, whose units of weights are all in flight.
 std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
-  if (!has_mma(shape, device) || shape.group != core_unit || shape.m > most_rows) return {};
+  if (!has_mma(shape, device) || !integers_in_groups(shape) || shape.m > most_rows) return {};
+  if (shape.k % core_unit != 0) return {};
   std::vector<Config> configs;
   for (const int split : {8, 4, 2, 1}) {
     if (split > 1 && !has_clusters(device.architecture)) continue;
@@ -132,17 +168,27 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   const double columns = static_cast<double>(columns_of(config)), split = config["SPLIT"];
   const double k = static_cast<double>(shape.k) / split, m = static_cast<double>(shape.m);
   const double weight = traits(shape.format).bits / 8.0 + scale_bytes(shape);
+  const Layout layout = layout_of(shape);
+  const double eights = static_cast<double>(layout.eights);
   LaunchWork work;
   work.workgroups = static_cast<double>(ceil_div(shape.products(), columns_of(config))) * split;
   work.threads = static_cast<double>(config["WAVES"] * device.subgroup_size);
   work.shared_bytes = static_cast<double>(shared_bytes(shape, config));
   work.registers = static_cast<double>(registers_of(shape, config) + 50);
-  work.matrix_flops = 2 * core_side * columns * k * (shape.few_rows() ? 0.5 : 1);
+  work.matrix_flops = core_side * columns * k * eights;
   work.vector_flops = columns * k * 3;
   work.read_bytes = columns * k * weight + m * k * 2;
   work.written_bytes = m * columns / split * bytes_of(shape.out, 1);
   work.shared_traffic = m * k * 2 + columns / core_side * core_side * k * 2;
   work.loads = work.read_bytes / 16;
+  if (shape.group < core_unit) {
+    // Scaled sums of each group, rows that are read for each eight, and pieces of fewer than 16
+    // bytes.
+    const double piece = static_cast<double>(layout.piece), usual = shape.few_rows() ? 1 : 2;
+    work.vector_flops += columns * k * eights * static_cast<double>(layout.spans()) / 8;
+    work.shared_traffic = m * k * 2 + columns * k * 2 * eights / usual;
+    work.loads += columns * k * (1 / piece - traits(shape.format).bits / 128.0);
+  }
   work.ahead_bytes = static_cast<double>(config["WAVES"] * config["UNROLL"] * config["TN"] *
                                          core_side * core_unit) *
                      weight;
@@ -157,7 +203,7 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
 Variant cluster() {
   Variant variant = make_variant<Shape>(
       "cluster",
-      "HIP on NVIDIA GPUs, up to 16 rows, integers in groups of 128: waves share K, and on sm_90 "
+      "HIP on NVIDIA GPUs, up to 16 rows of integers in groups: waves share K, and on sm_90 "
       "workgroups of a cluster, each with a slice of A in shared memory",
       space, plan, defaults, divisions);
   set_work<Shape>(variant, work);

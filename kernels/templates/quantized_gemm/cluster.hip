@@ -16,7 +16,13 @@
 #define RT 1  // tiles of rows
 #include "common/tile_sums.hip"
 #include "quantized_gemm/arranged_rows.hip"
+#if GROUP == 128
 #include "quantized_gemm/lines.hip"
+typedef Unit UnitOfLane;
+#else
+#include "quantized_gemm/short_groups.hip"
+typedef ShortUnit UnitOfLane;
+#endif
 
 #if !defined(GRETA_MATRIX_MMA) || NORM || GROUPED
 #error "one product on NVIDIA's GPUs, without a norm"
@@ -28,7 +34,7 @@
 #endif
 
 constexpr u32 tiles = WAVES / SHARES * TN;  // of a workgroup
-typedef TileSums<tiles / SPLIT, SPLIT * SHARES, halves> Exchange;
+typedef TileSums<tiles / SPLIT, SPLIT * SHARES, FEW_ROWS ? 1 : 2> Exchange;
 
 // Units of K from `begin` on.
 struct Slice {
@@ -45,7 +51,7 @@ GRETA_DEVICE Slice slice_of(u32 units) {
 GRETA_DEVICE void copy_slice(const In* a, u8* rows, const Slice& slice, u32 m, u32 k) {
   constexpr u32 lanes = unit_weights / 8, teams = THREADS / lanes, at_once = FEW_ROWS ? 1 : 2;
   const u32 lane = lane_index() % lanes, pieces = slice.count * m;
-  u8* const of_lane = rows + lane / 4 * 16;
+  u8* const of_lane = rows + part_of_eight(lane) * 16;
   for (u32 first = thread_index() / lanes; first < pieces; first += at_once * teams) {
     Eight eight[at_once];
     u32 unit[at_once], row[at_once];
@@ -63,15 +69,26 @@ GRETA_DEVICE void copy_slice(const In* a, u8* rows, const Slice& slice, u32 m, u
 
 // Units of each tile.
 struct Batch {
-  Unit unit[UNROLL];
+  UnitOfLane unit[UNROLL];
 };
 
+#if GROUP == 128
 GRETA_DEVICE Batch load_batch(const Lines& lines, u32 index) {
   Batch batch;
   GRETA_UNROLL
   for (u32 u = 0; u < UNROLL; ++u) batch.unit[u] = load_unit(lines, index, u);
   return batch;
 }
+#else
+// Lines then begin at the batch.
+GRETA_DEVICE Batch load_batch(Lines& lines, u32 index) {
+  Batch batch;
+  advance(lines, index);
+  GRETA_UNROLL
+  for (u32 u = 0; u < UNROLL; ++u) batch.unit[u] = load_unit(lines, u);
+  return batch;
+}
+#endif
 
 // Stores sums of eight rows of a tile, whole waves.
 GRETA_DEVICE void store_sums(Out* c, const Out* added, u32 first_row, u32 first_col, u32 m,
@@ -100,34 +117,56 @@ CLUSTER_KERNEL quantized_gemm_cluster(const In* __restrict__ a, const u8* __rest
   const Slice slice = slice_of(k / unit_weights);
   const u32 share = wave_index() % SHARES, first_tile = wave_index() / SHARES * TN;
   const u32 end = slice.begin + slice.count, first_col = block * (tiles * 16);
-  const Lines lines = lines_from({b, scales, zeros}, 0, first_col + first_tile * 16, n, k);
+  Lines lines = lines_from({b, scales, zeros}, 0, first_col + first_tile * 16, n, k);
   u32 first = slice.begin + share * UNROLL;
   // The last units may be multiplied by another wave or before.
   Batch batch = load_batch(lines, smaller(first, end - UNROLL));
 
   const Exchange exchange{memory};
   exchange.open();
+#if GROUP == 128
   u8* const rows = memory + Exchange::bytes;
+#else
+  u8* const zero_row = memory + Exchange::bytes;
+  u8* const rows = zero_row + row_bytes;
+  if (thread_index() < row_bytes / 4) reinterpret_cast<u32*>(zero_row)[thread_index()] = 0;
+#endif
   copy_slice(a, rows, slice, m, k);
   block_barrier();
   Sums total[RT][TN] = {};
   while (first < end) {
     const u32 index = smaller(first, end - UNROLL);
+#if GROUP != 128
+    const bool more = first + SHARES * UNROLL < end;
+    if (more) advance(lines, smaller(first + SHARES * UNROLL, end - UNROLL) - index);
+#endif
     GRETA_UNROLL
     for (u32 u = 0; u < UNROLL; ++u) {
       const u8* const unit_rows = rows + (index + u - slice.begin) * (m * row_bytes);
+#if GROUP == 128
       Sums part[RT][TN] = {};
       add_chunk(batch.unit[u], 0, part, [&](u32 r) { return read_rows(unit_rows, r, m); });
       if (index + u >= first) add_unit(batch.unit[u], part, total);
+#else
+      add_groups(batch.unit[u], read_sets(unit_rows, zero_row, m), index + u >= first, total);
+      if (more) batch.unit[u] = load_unit(lines, u);  // of the next batch, in the registers of this unit
+#endif
     }
     first += SHARES * UNROLL;
+#if GROUP == 128
     if (first < end) batch = load_batch(lines, smaller(first, end - UNROLL));
+#endif
   }
 
   exchange.await_others();
   GRETA_UNROLL
   for (u32 t = 0; t < TN; ++t) {
-    exchange.send(first_tile + t, (SPLIT > 1 ? block_z() : 0) * SHARES + share, total[0][t].column);
+    const u32 sender = (SPLIT > 1 ? block_z() : 0) * SHARES + share;
+#if GROUP == 128
+    exchange.send(first_tile + t, sender, total[0][t].column);
+#else
+    exchange.send(first_tile + t, sender, sum_of_sets(total[0][t]).eight);
+#endif
   }
   exchange.receive();
   exchange.add_up(wave_index(), WAVES, [&](u32 tile, u32 eight, const float(&sum)[4]) {

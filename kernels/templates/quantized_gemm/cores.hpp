@@ -13,6 +13,11 @@ inline constexpr std::int64_t core_side = 16;  ///< of a matrix product
 inline constexpr std::int64_t core_unit =
     128;  ///< weights that are multiplied before they are scaled
 
+/// Returns whether weights are plain integers, with scales of groups beside them.
+inline bool integers_in_groups(const Shape& shape) {
+  return shape.format == WeightFormat::int4 || shape.format == WeightFormat::int8;
+}
+
 /// Returns whether the device's HIP kernels have matrix cores of A's type.
 inline bool has_cores(const Shape& shape, const DeviceInfo& device) {
   return device.language == Language::hip && bits_of(shape.in) == 16 &&

@@ -89,8 +89,10 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
 /// Waves share K until the device is busy.
 std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   if (!has_cores(shape, device)) return {};
-  // Of short units and few rows, most of an instruction is wasted.
-  if (unit_of(shape) == segment && !shape.grouped() && shape.m < 8) return {};
+  // Of short units and few rows, most of an instruction is wasted. Integers are converted quickly:
+  // on an H200 `matrix` was faster than `gemv` with 8 rows of them, and slower with 2.
+  const bool wide = integers_in_groups(shape) && device.vendor == "NVIDIA";
+  if (unit_of(shape) == segment && !shape.grouped() && shape.m < (wide ? 3 : 8)) return {};
   int rt = 1;
   while (rt < 4 && rt * side < shape.rows_of_group()) rt *= 2;
   // The tiles of many groups or rows keep a device busy by themselves.

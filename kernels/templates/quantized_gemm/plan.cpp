@@ -50,6 +50,7 @@ LaunchPlan plan_of_tiles(const Shape& shape, const DeviceInfo& device, const Con
                          const TiledLaunch& launch) {
   Defines defines = problem_defines(shape);
   add_parameters(defines, config);
+  defines.insert(defines.end(), launch.defines.begin(), launch.defines.end());
   const bool glsl = device.language == Language::glsl;
   if (glsl) defines.emplace_back("SUBGROUP", std::to_string(launch.subgroup));
   const std::int64_t across = ceil_div(shape.products(), launch.columns);

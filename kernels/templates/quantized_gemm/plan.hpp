@@ -14,7 +14,8 @@ struct TiledLaunch {
   int subgroup = 0;         ///< with GLSL: the size that subgroups must have; 0: any
   std::int64_t blocks = 0;  ///< workgroups, which compute tiles in turn; 0: one for each tile
   std::int64_t dynamic_shared_bytes = 0;
-  int split = 1;  ///< workgroups of a tile
+  int split = 1;      ///< workgroups of a tile
+  Defines defines{};  ///< more macros
 };
 
 /// Returns the macros of all kernels of the problem. They contain no sizes but whether there are

@@ -60,8 +60,10 @@ GRETA_DEVICE constexpr u32 place_of_chunk(u32 chunk) {
 }
 
 #if defined(GRETA_MATRIX_MMA)
-// With few rows, the second half of a product would repeat the first.
-constexpr u32 halves = FEW_ROWS ? 1 : 2, row_lines = halves;
+#if !defined(EIGHTS)  // of columns of a product: with few rows, the second one would repeat the first
+#define EIGHTS (FEW_ROWS ? 1 : 2)
+#endif
+constexpr u32 halves = EIGHTS, row_lines = halves;
 
 // Products of a tile; a column is a row of A.
 struct Sums {
