@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "kernels/planning/cluster_units.hpp"
 #include "kernels/planning/device_limits.hpp"
 #include "kernels/planning/line_map.hpp"
 #include "kernels/planning/resident_work.hpp"
@@ -40,15 +41,22 @@ std::int64_t tile_columns(const Shape& shape, const Config& config) {
   return config["BN"] / (shape.gated() ? 2 : 1);
 }
 
+/// Returns whether the workgroups that share k are a cluster.
+bool folds_in_cluster(const Config& config) {
+  return config["FOLD"] == 2;
+}
+
 /// Returns the bytes of dynamic shared memory, as tma.hip has them.
 std::int64_t shared_bytes(const Shape& shape, const Config& config) {
   const std::int64_t bm = config["BM"], bn = config["BN"], stages = config["STAGES"];
   const bool whole = config["STORE"] != 0;
-  const std::int64_t of_tile = tile_columns(shape, config);
-  const std::int64_t columns = whole || of_tile % 32 != 0 ? of_tile : of_tile % 64 == 0 ? 64 : 32;
+  const bool folds = folds_in_cluster(config);
+  const std::int64_t part = tile_columns(shape, config) / (folds ? config["SPLIT"] : 1);
+  const std::int64_t columns = whole || part % 32 != 0 ? part : part % 64 == 0 ? 64 : 32;
   const std::int64_t rows = whole ? bm / config["GROUPS"] / 4 : 16;  // of a wave
   const std::int64_t stored = rows * bytes_of(shape.out, columns + 8);
-  return stages * (bm + bn) * step + config["GROUPS"] * 4 * stored + stages * 16;
+  const std::int64_t sums = folds ? bm * bn * 4 : 0;  // of a slice, where stages were
+  return std::max(stages * (bm + bn) * step, sums) + config["GROUPS"] * 4 * stored + stages * 16;
 }
 
 /// Returns the number of 32-bit registers that a thread of a warpgroup needs at least.
@@ -77,6 +85,17 @@ std::int64_t clusters_along_n(const Shape& shape, const Config& c) {
   return ceil_div(shape.products(), std::int64_t{c["BN"]} * c["CLUSTER_N"]);
 }
 
+/// Returns the bytes of the workspace that begin with a counter for each tile.
+std::int64_t counter_bytes(std::int64_t tiles) {
+  constexpr std::int64_t aligned = 256;
+  return ceil_div(tiles * 4, aligned) * aligned;
+}
+
+/// Returns the bytes of the sums of all slices in the workspace.
+std::int64_t partial_bytes(std::int64_t tiles, const Config& c) {
+  return tiles * c["SPLIT"] * c["BM"] * c["BN"] * 4;
+}
+
 /// Returns whether a tile's columns have two blocks of scales at most: with gates, one of these and
 /// one of ups.
 bool has_blocks(const Shape& shape, const Config& c) {
@@ -84,6 +103,29 @@ bool has_blocks(const Shape& shape, const Config& c) {
   const std::int64_t columns = tile_columns(shape, c);
   if (shape.gated()) return scale_block % columns == 0 && shape.n % columns == 0;
   return columns <= scale_block + std::gcd(columns, scale_block);
+}
+
+/// Reject slices that are none, and sums of slices that have no place.
+std::vector<Constraint> slice_constraints_of_tiles(const Shape& shape, const DeviceInfo& device) {
+  const std::int64_t steps = ceil_div(shape.k, step), most = most_workspace(device);
+  return {
+      {"slices",
+       fmt::format("SPLIT must not exceed the {} steps of {} k, and needs RESIDENT=0", steps, step),
+       p["SPLIT"] == 1 || (p["SPLIT"] <= steps && p["RESIDENT"] == 0)},
+      {"fold",
+       "FOLD=2 needs several slices of one product without gates, CLUSTER_M=CLUSTER_N=1, STORE=0, "
+       "and SPLIT must divide the eights of BN",
+       p["FOLD"] == 1 || (!shape.grouped() && !shape.gated() && p["SPLIT"] > 1 &&
+                          p["CLUSTER_M"] * p["CLUSTER_N"] == 1 && p["STORE"] == 0 &&
+                          p["BN"] % (p["SPLIT"] * 8) == 0)},
+      {"workspace",
+       fmt::format("SPLIT sums of all tiles need more than {} MiB of workspace", most >> 20),
+       {{"BM", "BN", "CLUSTER_M", "CLUSTER_N", "SPLIT", "FOLD"}, [=](const Config& c) {
+          if (c["SPLIT"] == 1 || folds_in_cluster(c)) return true;
+          const std::int64_t tiles =
+              clusters_along_m(shape, c) * clusters_along_n(shape, c) * cluster_of(c);
+          return counter_bytes(tiles) + partial_bytes(tiles, c) <= most;
+        }}}};
 }
 
 Alternative space(const Shape& shape, const DeviceInfo& device) {
@@ -97,6 +139,8 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
   // SWIZZLE    rows of clusters that are rasterised together
   // STAGGER    1: each warpgroup begins a tile when the one before it has its first products
   // STORE      1: bulk copies store a tile while the next one is multiplied; 0: threads store it
+  // SPLIT      workgroups that share k
+  // FOLD       1: the last of these to arrive adds their sums; 2: all of them, as a cluster
   Alternative a{"tma",
                 {{"BM", {64, 128, 192, 256, 384}},
                  {"BN", {8, 16, 32, 64, 96, 128, 160, 192, 224, 256}},
@@ -107,7 +151,9 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
                  {"RESIDENT", {0, 1}},
                  {"SWIZZLE", {1, 4, 8, 16}},
                  {"STORE", {0, 1}},
-                 {"STAGGER", {0, 1}}},
+                 {"STAGGER", {0, 1}},
+                 {"SPLIT", {1, 2, 3, 4, 6, 8}},
+                 {"FOLD", {1, 2}}},
                 {storage_constraint(DType::f32, shape.out, device)}};
   append(
       a.constraints,
@@ -142,13 +188,14 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
             (p["RESIDENT"] > 0 && p["GROUPS"] > 1 && p["STAGES"] * step <= shape.k)},
        {"shared_memory",
         fmt::format("STAGES of both tiles, and stored rows, must fit {} KiB", shared / 1024),
-        {{"BM", "BN", "STAGES", "GROUPS", "STORE"},
+        {{"BM", "BN", "STAGES", "GROUPS", "STORE", "SPLIT", "FOLD"},
          [=](const Config& c) { return shared_bytes(shape, c) <= shared; }}},
        {"whole_rows", "bulk copies store rows of C that are multiples of 16 bytes",
         bytes_of(shape.out, shape.n) % 16 == 0 || p["STORE"] == 0},
        {"registers",
         "sums need more registers than a thread has",
         {{"BM", "BN", "GROUPS"}, [=](const Config& c) { return has_registers(shape, c); }}}});
+  append(a.constraints, slice_constraints_of_tiles(shape, device));
   return a;
 }
 
@@ -162,10 +209,18 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
                      along_n = clusters_along_n(shape, config);
   std::vector<Argument> given = arguments(shape, along_n);
   given.emplace_back(static_cast<std::uint32_t>(along_m));
+  LaunchPlan plan;
+  if (config["SPLIT"] > 1 && !folds_in_cluster(config)) {
+    const std::int64_t tiles = along_m * along_n * cluster_of(config);
+    plan.zeroed_bytes = static_cast<std::uint64_t>(counter_bytes(tiles));
+    plan.workspace_bytes =
+        plan.zeroed_bytes + static_cast<std::uint64_t>(partial_bytes(tiles, config));
+    given.emplace_back(WorkspaceArgument{0});
+    given.emplace_back(WorkspaceArgument{plan.zeroed_bytes});
+  }
   const int shares = shape.gated() ? 2 : config["CLUSTER_M"];  // of B
   given.push_back(map_of_lines(0, shape.all_rows(), shape.k, config["BM"] / config["CLUSTER_N"]));
   given.push_back(map_of_lines(1, shape.groups * shape.products(), shape.k, config["BN"] / shares));
-  LaunchPlan plan;
   plan.sources.push_back(kernel_of(shape, device, "tma", defines, threads_of(config, wave), given));
   KernelSource& source = plan.sources[0];
   source.options.emplace_back("--gpu-architecture=sm_90a");
@@ -175,7 +230,8 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
   const std::int64_t running = config["RESIDENT"] != 0 ? std::min(all, at_once) : all;
   const std::int64_t workgroups = running * cluster;
   plan.launches.push_back(
-      {0, grid(device, source, static_cast<std::uint64_t>(workgroups)), std::move(given)});
+      {0, grid(device, source, static_cast<std::uint64_t>(workgroups), config["SPLIT"]),
+       std::move(given)});
   return plan;
 }
 
@@ -200,7 +256,9 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
                    {"RESIDENT", 0},
                    {"SWIZZLE", 8},
                    {"STORE", 0},
-                   {"STAGGER", 0}}};
+                   {"STAGGER", 0},
+                   {"SPLIT", 1},
+                   {"FOLD", 1}}};
     if (!has_registers(shape, config) || !has_blocks(shape, config)) continue;
     if (tile.bm > warpgroup_rows && too_high(shape, tile.bm)) continue;
     if (shape.gated() && tile.bn < 16) continue;
@@ -287,7 +345,8 @@ Variant tma() {
   Variant variant = make_variant<Shape>(
       "tma", "NVIDIA's sm_90: warpgroups compute a tile, which one thread copies in boxes", space,
       plan, defaults, divisions);
-  variant.migrations = {added("STORE", 0), added("STAGGER", 0)};
+  variant.migrations = {added("STORE", 0), added("STAGGER", 0), added("SPLIT", 1),
+                        added("FOLD", 1)};
   set_work<Shape>(variant, work);
   return variant;
 }

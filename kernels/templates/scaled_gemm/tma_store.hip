@@ -7,8 +7,9 @@ GRETA_DEVICE float scale_of_line(const ScalePair& scales, u32 line) {
 }
 
 // Puts `stored_columns` of C, from the tile's column `first` on, to the wave's buffer.
-GRETA_DEVICE void scale_part(const ScalePair& scales, u32 n, const Tile& tile, const Totals& totals,
-                             u32 product, u32 first, const float (&of_rows)[2], Out* buffer) {
+template <typename Sums>
+GRETA_DEVICE void scale_part(const ScalePair& scales, u32 n, const Tile& tile, Sums& totals, u32 product,
+                             u32 first, const float (&of_rows)[2], Out* buffer) {
   const u32 lane = lane_index();
   GRETA_UNROLL
   for (u32 c = 0; c < stored_columns; c += 8) {
@@ -25,10 +26,10 @@ GRETA_DEVICE void scale_part(const ScalePair& scales, u32 n, const Tile& tile, c
       GRETA_UNROLL
       for (u32 j = 0; j < 2; ++j) {
         const u32 column = (first + c) / 8, of_lane = half * 2 + j;
-        x[j] = total_of(totals, product, column, of_lane);
+        x[j] = float(totals.of(product, column)[of_lane]);
         if (SCALES != 2) x[j] *= of_rows[half] * of_columns[0][j];
 #if GATE
-        float up = total_of(totals, product, column + tile_columns / 8, of_lane);
+        float up = float(totals.of(product, column + tile_columns / 8)[of_lane]);
         if (SCALES != 2) up *= of_rows[half] * of_columns[1][j];
         x[j] = gated_value(x[j], up);
 #endif
@@ -78,8 +79,9 @@ GRETA_DEVICE void store_part(const Arguments& args, const Tile& tile, const Out*
 }
 #endif
 
-GRETA_DEVICE void store_tile(const Arguments& args, u8* shared, const Tile& tile,
-                             const Totals& totals) {
+// Stores `part_columns` of C from the tile's first one on.
+template <typename Sums>
+GRETA_DEVICE void store_tile(const Arguments& args, u8* shared, const Tile& tile, Sums& totals) {
   Out* const buffer = reinterpret_cast<Out*>(shared);
   const ScalePair scales = scales_of_group(args.scales, tile.group, args.n);
 #if STORE
@@ -101,7 +103,7 @@ GRETA_DEVICE void store_tile(const Arguments& args, u8* shared, const Tile& tile
                buffer + product * 16 * stored_pitch);
 #else
     GRETA_UNROLL
-    for (u32 first = 0; first < tile_columns; first += stored_columns) {
+    for (u32 first = 0; first < part_columns; first += stored_columns) {
       scale_part(scales, args.n, tile, totals, product, first, of_rows, buffer);
       wave_barrier();
       store_part(args, tile, buffer, row - lane_index() / 4, tile.col + first);
@@ -113,5 +115,25 @@ GRETA_DEVICE void store_tile(const Arguments& args, u8* shared, const Tile& tile
   show_to_copies();
   wave_barrier();
   store_rows(args, shared_memory(shared), tile);
+#endif
+}
+
+// Stores a workgroup's sums of tile number `index`, or with SPLIT what slices share of it, and adds those
+// of the other slices first. `shared`: the stages, which nobody reads or copies to any more then.
+GRETA_DEVICE void finish_tile(const Arguments& args, const Slices& slices, u32 index, u8* shared,
+                              u8* buffer, const Tile& tile, Totals& totals) {
+#if SPLIT == 1
+  store_tile(args, buffer, tile, totals);
+#elif FOLD == 1
+  if (slices.add_up(index, reinterpret_cast<u32*>(shared), totals)) {
+    store_tile(args, buffer, tile, totals);
+  }
+#else
+  OwnTotals own;
+  slices.exchange(reinterpret_cast<Total*>(shared), totals, own);
+  Tile part = tile;
+  part.col += block_z() * part_columns;
+  store_tile(args, buffer, part, own);
+  cluster_wait();  // others may still read this workgroup's sums
 #endif
 }
