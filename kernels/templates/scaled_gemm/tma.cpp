@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 #include <numeric>
+#include <optional>
+#include <utility>
 
 #include "kernels/planning/cluster_units.hpp"
 #include "kernels/planning/device_limits.hpp"
@@ -115,9 +117,10 @@ std::vector<Constraint> slice_constraints_of_tiles(const Shape& shape, const Dev
       {"fold",
        "FOLD=2 needs several slices of one product without gates, CLUSTER_M=CLUSTER_N=1, STORE=0, "
        "and SPLIT must divide the eights of BN",
-       p["FOLD"] == 1 || (!shape.grouped() && !shape.gated() && p["SPLIT"] > 1 &&
-                          p["CLUSTER_M"] * p["CLUSTER_N"] == 1 && p["STORE"] == 0 &&
-                          p["BN"] % (p["SPLIT"] * 8) == 0)},
+       shape.grouped() || shape.gated()
+           ? p["FOLD"] == 1
+           : p["FOLD"] == 1 || (p["SPLIT"] > 1 && p["CLUSTER_M"] * p["CLUSTER_N"] == 1 &&
+                                p["STORE"] == 0 && p["BN"] % (p["SPLIT"] * 8) == 0)},
       {"workspace",
        fmt::format("SPLIT sums of all tiles need more than {} MiB of workspace", most >> 20),
        {{"BM", "BN", "CLUSTER_M", "CLUSTER_N", "SPLIT", "FOLD"}, [=](const Config& c) {
@@ -235,54 +238,96 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
   return plan;
 }
 
+struct Tile {
+  int bm, bn, groups;
+};
+
+/// Returns the bytes of shared memory for a default's stages: with scales of blocks less than all,
+/// so that the first-level cache holds the scales of a tile (docs/scaled-gemm.md).
+std::int64_t shared_for_stages(const Shape& shape, const DeviceInfo& device) {
+  constexpr std::int64_t of_cache = 33 << 10;
+  const std::int64_t shared = device.shared_memory_bytes;
+  return shape.scales == Scales::block ? shared - of_cache : shared;
+}
+
+/// Returns a configuration with as many stages as shared memory has room for, of a tile of which
+/// SPLIT workgroups share k as a cluster; nothing if it can't be.
+std::optional<Config> config_of_tile(const Shape& shape, const DeviceInfo& device, const Tile& tile,
+                                     int split) {
+  Config config{"tma",
+                {{"BM", tile.bm},
+                 {"BN", tile.bn},
+                 {"GROUPS", tile.groups},
+                 {"STAGES", 2},
+                 {"CLUSTER_M", 1},
+                 {"CLUSTER_N", 1},
+                 {"RESIDENT", 0},
+                 {"SWIZZLE", 8},
+                 {"STORE", 0},
+                 {"STAGGER", 0},
+                 {"SPLIT", split},
+                 {"FOLD", split > 1 ? 2 : 1}}};
+  if (!has_registers(shape, config) || !has_blocks(shape, config)) return std::nullopt;
+  if (tile.bm > warpgroup_rows && too_high(shape, tile.bm)) return std::nullopt;
+  if (shape.gated() && tile.bn < 16) return std::nullopt;
+  const std::int64_t count = clusters_along_m(shape, config) * clusters_along_n(shape, config);
+  const bool rounds = split == 1 && count > busy_workgroups(device);
+  if (tile.groups > 1 && rounds) config.value("RESIDENT") = 1;
+  const std::int64_t of_two =
+      shared_for_stages(shape, device) / (tile.groups == 1 && rounds ? 2 : 1);
+  for (const int stages : {3, 4, 5, 6, 7, 8, 10, 12}) {
+    Config more = config;
+    more.value("STAGES") = stages;
+    if (shared_bytes(shape, more) <= of_two) config = more;
+  }
+  return config;
+}
+
+/// Appends tiles that are predicted beside those of defaults(): of three warpgroups, and tiles of
+/// which a cluster shares k where there are fewer than compute units.
+void append_predicted(const Shape& shape, const DeviceInfo& device, std::vector<Config>& configs) {
+  static constexpr Tile tiles[] = {{192, 128, 3}, {192, 96, 3}, {256, 128, 2}, {256, 96, 2},
+                                   {128, 128, 2}, {128, 96, 2}, {128, 64, 2},  {64, 128, 1},
+                                   {64, 96, 1},   {64, 64, 1}};
+  const std::int64_t steps = ceil_div(shape.k, step);
+  for (const Tile& tile : tiles) {
+    const std::int64_t count = count_tiles(shape, tile.bm, tile.bn);
+    for (const int split : {1, 2, 3, 4, 6, 8}) {
+      if (split == 1 && tile.groups != 3) continue;  // of defaults(), or their neighbours
+      const bool fits = split == 1 || (split <= steps && tile.bn % (split * 8) == 0 &&
+                                       count * split <= units_of_clusters(device, split));
+      if (!fits || (split > 1 && (shape.grouped() || shape.gated()))) continue;
+      if (auto config = config_of_tile(shape, device, tile, split)) {
+        configs.push_back(std::move(*config));
+      }
+    }
+  }
+}
+
 /// Returns tiles that keep the device busy, those that share most first, with as many stages as
 /// shared memory has room for.
 std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   if (!has_warpgroup_bytes(shape, device) || for_few_rows(shape)) return {};
-  struct Tile {
-    int bm, bn, groups;
-  };
   static constexpr Tile tiles[] = {{128, 256, 2}, {256, 128, 2}, {128, 128, 2}, {64, 128, 1},
                                    {64, 64, 1},   {64, 32, 1},   {64, 16, 1},   {64, 8, 1}};
   std::vector<Config> busy, idle;
   for (const Tile& tile : tiles) {
-    Config config{"tma",
-                  {{"BM", tile.bm},
-                   {"BN", tile.bn},
-                   {"GROUPS", tile.groups},
-                   {"STAGES", 2},
-                   {"CLUSTER_M", 1},
-                   {"CLUSTER_N", 1},
-                   {"RESIDENT", 0},
-                   {"SWIZZLE", 8},
-                   {"STORE", 0},
-                   {"STAGGER", 0},
-                   {"SPLIT", 1},
-                   {"FOLD", 1}}};
-    if (!has_registers(shape, config) || !has_blocks(shape, config)) continue;
-    if (tile.bm > warpgroup_rows && too_high(shape, tile.bm)) continue;
-    if (shape.gated() && tile.bn < 16) continue;
-    const std::int64_t count = clusters_along_m(shape, config) * clusters_along_n(shape, config);
-    const bool many = count >= busy_workgroups(device);
-    if (tile.groups > 1 && count > busy_workgroups(device)) config.value("RESIDENT") = 1;
-    const std::int64_t of_two = static_cast<std::int64_t>(device.shared_memory_bytes) /
-                                (tile.groups == 1 && count > busy_workgroups(device) ? 2 : 1);
-    for (const int stages : {3, 4, 5, 6, 7, 8, 10, 12}) {
-      Config more = config;
-      more.value("STAGES") = stages;
-      if (shared_bytes(shape, more) <= of_two) config = more;
-    }
-    (many ? busy : idle).push_back(config);
+    auto config = config_of_tile(shape, device, tile, 1);
+    if (!config) continue;
+    const std::int64_t count = clusters_along_m(shape, *config) * clusters_along_n(shape, *config);
+    (count >= busy_workgroups(device) ? busy : idle).push_back(std::move(*config));
   }
   std::reverse(idle.begin(), idle.end());
   busy.insert(busy.end(), idle.begin(), idle.end());
+  append_predicted(shape, device, busy);
   return busy;
 }
 
 std::vector<Division> divisions(const Shape& shape, const Config& config) {
   return {{"m", shape.m, config["BM"], "BM", warpgroup_rows},
           {"n", shape.products(), config["BN"], "BN", 8},
-          {"k", shape.k, step, {}, 1}};
+          {"k", shape.k, step, {}, 1},
+          {"slices", ceil_div(shape.k, step), config["SPLIT"], {}, 2}};
 }
 
 /// Returns the part of an operand's bytes that a workgroup's copies cost where it shares them with
@@ -304,33 +349,57 @@ double expected_lines(const Shape& shape, std::int64_t height) {
   return lines / samples * static_cast<double>(shape.groups);
 }
 
+/// Returns what a workgroup waits for, in barriers.
+double waits(const Shape& shape, const Config& config, double steps) {
+  const double elements = static_cast<double>(config["BM"]) * config["BN"];
+  const double split = config["SPLIT"];
+  const bool alone = config["GROUPS"] == 1, folds = folds_in_cluster(config);
+  // The products of a warpgroup alone wait for its sums of the step before; and a tile is stored.
+  double barriers = steps * (alone ? 3 : 0.5) + 20 * elements / (64 * 128) / (folds ? split : 1);
+  // Scales are loaded by each lane, and wait longer where the stages leave them no cache.
+  if (shape.scales == Scales::block) barriers += steps * (alone ? 1.5 : 0.5);
+  if (cluster_of(config) > 1) barriers += 10;  // its workgroups begin together
+  if (folds) {
+    barriers += 25 + elements / 300;
+  } else if (split > 1) {
+    barriers += 35 + elements / 435 + split * elements / 580;  // the last one reads all sums
+  }
+  return barriers;
+}
+
 KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& config) {
-  const double bm = config["BM"], bn = config["BN"];
+  const double bm = config["BM"], bn = config["BN"], split = config["SPLIT"];
+  const bool folds = folds_in_cluster(config);
   const double cluster = cluster_of(config);
   LaunchWork work;
   const std::int64_t height = std::int64_t{config["BM"]} * config["CLUSTER_M"];
   const double lines = expected_lines(shape, height);
-  work.workgroups = lines * static_cast<double>(clusters_along_n(shape, config)) * cluster;
+  work.workgroups = lines * static_cast<double>(clusters_along_n(shape, config)) * cluster * split;
   work.threads = static_cast<double>(threads_of(config, device.subgroup_size));
   work.shared_bytes = static_cast<double>(shared_bytes(shape, config));
   work.registers = static_cast<double>(
       std::min<std::int64_t>(least_registers(shape, config) + 4, 65536 / threads_of(config, 32)));
-  work.steps = static_cast<double>(ceil_div(shape.k, step));
+  work.steps = std::ceil(static_cast<double>(ceil_div(shape.k, step)) / split);
   // The rates are those of 16-bit types, half of those of 8 bits.
   work.matrix_flops = bm * bn * step * work.steps;
   work.vector_flops = promoted(shape) ? 2 * bm * bn * work.steps : 0;
   work.warpgroups = true;
   work.overlapped = true;
-  work.read_bytes =
-      work.steps * step *
-      (bm * share_of_copies(config["CLUSTER_N"]) + bn * share_of_copies(config["CLUSTER_M"]));
-  work.written_bytes = bm * bn * bytes_of(shape.out, 1.0);
+  const double of_step = step * (bm * share_of_copies(config["CLUSTER_N"]) +
+                                 bn * share_of_copies(config["CLUSTER_M"]));
+  work.read_bytes = work.steps * of_step;
+  work.written_bytes = bm * bn * bytes_of(shape.out, 1.0) / split;
   work.shared_traffic = work.steps * step * (bm + bn + bm + bm / warpgroup_rows * bn);
   work.loads = 4 * work.steps;
-  // The products of a warpgroup alone wait for its sums of the step before; and a tile is stored.
-  work.barriers = work.steps * (config["GROUPS"] == 1 ? 3 : 0.5) + 20 * bm * bn / (64 * 128);
-  if (cluster > 1) work.barriers += 10;  // its workgroups begin together
-  work.ahead_bytes = work.read_bytes / work.steps * (config["STAGES"] - 1.5);
+  work.barriers = waits(shape, config, work.steps);
+  if (folds) {
+    work.usable_units = usable_by_clusters(device, config["SPLIT"]);
+    work.shared_traffic += 8 * bm * bn;
+  } else if (split > 1) {
+    work.read_bytes += 4 * bm * bn;
+    work.written_bytes += 4 * bm * bn;
+  }
+  work.ahead_bytes = of_step * (config["STAGES"] - 1.5);
   if (config["RESIDENT"] != 0) {
     make_resident(work, static_cast<double>(busy_workgroups(device)), 5,
                   std::min(1.0, lines / static_cast<double>(launched_lines(shape, height))));

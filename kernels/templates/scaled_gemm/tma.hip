@@ -278,8 +278,6 @@ struct StepScales {
 GRETA_DEVICE StepScales scales_of(const ScalePair& of_group, const Tile& tile, u32 n, u32 k) {
   StepScales scales = {{}, {1.0f, 1.0f}, BN};
 #if SCALES == 2
-  // Tiles that begin where a block does, or lie within one.
-  constexpr bool aligned = BN % scale_block == 0 || scale_block % BN == 0;
   GRETA_UNROLL
   for (u32 half = 0; half < 2; ++half) {
     GRETA_UNROLL
@@ -290,7 +288,7 @@ GRETA_DEVICE StepScales scales_of(const ScalePair& of_group, const Tile& tile, u
     const u32 line = smaller(tile.col + (GATE ? 0 : half * scale_block), n - 1);
     scales.column[half] = of_group.of_b(GATE ? half * n + line : line, k);
   }
-  scales.border = GATE ? tile_columns : scale_block - (aligned ? 0 : tile.col % scale_block);
+  scales.border = GATE ? tile_columns : scale_block - tile.col % scale_block;
 #endif
   return scales;
 }
