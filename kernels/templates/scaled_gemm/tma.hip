@@ -275,7 +275,8 @@ struct StepScales {
   u32 border;
 };
 
-GRETA_DEVICE StepScales scales_of(const ScalePair& of_group, const Tile& tile, u32 n, u32 k) {
+GRETA_DEVICE StepScales scales_of(const ScalePair& of_group, const Tile& tile, u32 n, u32 index) {
+  const u32 k = index * step;
   StepScales scales = {{}, {1.0f, 1.0f}, BN};
 #if SCALES == 2
   GRETA_UNROLL
@@ -318,16 +319,16 @@ GRETA_DEVICE void add_step(float (&total)[BN / 8][4], const Sums& sums, const St
 #endif
 }
 
-// Scales are loaded a step ahead: shared memory leaves the first-level cache little room for them.
+// Scales are loaded a step ahead: shared memory leaves the first-level cache little room for them. `next`: those
+// of the first step.
 GRETA_DEVICE void consume(const Arguments& args, SharedMemory shared, const Tile& tile, Steps steps,
-                          u32 rank, Stages& at, Totals& totals) {
+                          u32 rank, Stages& at, StepScales next, Totals& totals) {
   const ScalePair scales_of_tile = scales_of_group(args.scales, tile.group, args.n);
   Sums sums;
-  StepScales next = scales_of(scales_of_tile, tile, args.n, steps.first * step);
   GRETA_NO_UNROLL
   for (u32 i = steps.first; i < steps.end; ++i) {
     const StepScales scales = next;
-    if (i + 1 < steps.end) next = scales_of(scales_of_tile, tile, args.n, (i + 1) * step);
+    if (i + 1 < steps.end) next = scales_of(scales_of_tile, tile, args.n, i + 1);
     at.filled(at.index).wait(at.parity);
     GRETA_UNROLL
     for (u32 product = 0; product < products; ++product) {
@@ -342,9 +343,13 @@ GRETA_DEVICE void consume(const Arguments& args, SharedMemory shared, const Tile
   }
 }
 #else
-// A buffer is released when the next one's products have been started.
+// No step has scales of its own. A buffer is released when the next one's products have been started.
+struct StepScales {};
+
+GRETA_DEVICE StepScales scales_of(const ScalePair&, const Tile&, u32, u32) { return {}; }
+
 GRETA_DEVICE void consume(const Arguments&, SharedMemory shared, const Tile&, Steps steps, u32 rank,
-                          Stages& at, Totals& totals) {
+                          Stages& at, StepScales, Totals& totals) {
   u32 before = 0;
   GRETA_NO_UNROLL
   for (u32 i = steps.first; i < steps.end; ++i) {
@@ -407,15 +412,7 @@ TMA_KERNEL SCALED_ENTRY(tma)(const u8*, const u8*, const float* __restrict__ sca
     if (FOLD == 2) meet_cluster();
   } else {
     if constexpr (COPIERS > WAVE) take_registers<many_registers>();
-    u8* const buffer = shared + stored_start + wave_index() * stored_bytes;
-    for (u32 index = cluster; index < all; index += clusters) {
-      const Tile tile = tile_of(args, index, rank);
-      if (!tile.has_rows()) continue;
-      Totals totals = {};
-      wait_to_begin();
-      consume(args, tiles, tile, steps, rank, stages, totals);
-      finish_tile(args, SLICES, index * CLUSTER + rank, shared, buffer, tile, totals);
-    }
+    multiply_tiles(args, SLICES, shared, {cluster, all, clusters}, steps, rank, stages);
     if (STORE) wait_for_rows_out();
   }
 #if CLUSTER > 1
