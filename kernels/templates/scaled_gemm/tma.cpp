@@ -61,6 +61,14 @@ std::int64_t shared_bytes(const Shape& shape, const Config& config) {
   return std::max(stages * (bm + bn) * step, sums) + config["GROUPS"] * 4 * stored + stages * 16;
 }
 
+/// Returns the bytes of shared memory for a default's stages: with scales of blocks less than all,
+/// so that the first-level cache holds the scales of a tile (docs/scaled-gemm.md).
+std::int64_t shared_for_stages(const Shape& shape, const DeviceInfo& device) {
+  constexpr std::int64_t of_cache = 33 << 10;
+  const std::int64_t shared = device.shared_memory_bytes;
+  return shape.scales == Scales::block ? shared - of_cache : shared;
+}
+
 /// Returns the number of 32-bit registers that a thread of a warpgroup needs at least.
 std::int64_t least_registers(const Shape& shape, const Config& config) {
   const std::int64_t sums = config["BN"] / 2;  // of a product
@@ -242,14 +250,6 @@ struct Tile {
   int bm, bn, groups;
 };
 
-/// Returns the bytes of shared memory for a default's stages: with scales of blocks less than all,
-/// so that the first-level cache holds the scales of a tile (docs/scaled-gemm.md).
-std::int64_t shared_for_stages(const Shape& shape, const DeviceInfo& device) {
-  constexpr std::int64_t of_cache = 33 << 10;
-  const std::int64_t shared = device.shared_memory_bytes;
-  return shape.scales == Scales::block ? shared - of_cache : shared;
-}
-
 /// Returns a configuration with as many stages as shared memory has room for, of a tile of which
 /// SPLIT workgroups share k as a cluster; nothing if it can't be.
 std::optional<Config> config_of_tile(const Shape& shape, const DeviceInfo& device, const Tile& tile,
@@ -350,14 +350,17 @@ double expected_lines(const Shape& shape, std::int64_t height) {
 }
 
 /// Returns what a workgroup waits for, in barriers.
-double waits(const Shape& shape, const Config& config, double steps) {
+double waits(const Shape& shape, const DeviceInfo& device, const Config& config, double steps) {
   const double elements = static_cast<double>(config["BM"]) * config["BN"];
   const double split = config["SPLIT"];
   const bool alone = config["GROUPS"] == 1, folds = folds_in_cluster(config);
   // The products of a warpgroup alone wait for its sums of the step before; and a tile is stored.
   double barriers = steps * (alone ? 3 : 0.5) + 20 * elements / (64 * 128) / (folds ? split : 1);
   // Scales are loaded by each lane, and wait longer where the stages leave them no cache.
-  if (shape.scales == Scales::block) barriers += steps * (alone ? 1.5 : 0.5);
+  if (shape.scales == Scales::block) {
+    const bool cached = shared_bytes(shape, config) <= shared_for_stages(shape, device);
+    barriers += steps * (alone ? 1.5 : 0.5) + (cached ? 0 : steps * config["BM"] / 128);
+  }
   if (cluster_of(config) > 1) barriers += 10;  // its workgroups begin together
   if (folds) {
     barriers += 25 + elements / 300;
@@ -391,7 +394,7 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   work.written_bytes = bm * bn * bytes_of(shape.out, 1.0) / split;
   work.shared_traffic = work.steps * step * (bm + bn + bm + bm / warpgroup_rows * bn);
   work.loads = 4 * work.steps;
-  work.barriers = waits(shape, config, work.steps);
+  work.barriers = waits(shape, device, config, work.steps);
   if (folds) {
     work.usable_units = usable_by_clusters(device, config["SPLIT"]);
     work.shared_traffic += 8 * bm * bn;
