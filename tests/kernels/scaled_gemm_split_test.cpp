@@ -1,11 +1,13 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "kernels/prior/predicted_config.hpp"
 #include "tests/kernels/hopper_runner.hpp"
 
 // Protects: `tma` of scaled_gemm whose workgroups share k. The last one to arrive adds the sums, in
 // the order of k, leaves the counters as they were, and stores the tile as without slices; and
-// which of its configurations are refused. hip-host has no clusters: FOLD=2 is not run here.
+// which of its configurations are refused, and where slices and tiles of three warpgroups are
+// predicted. hip-host has no clusters: FOLD=2 is not run here.
 namespace greta::test::scaled_gemm_split_test {
 namespace {
 
@@ -178,6 +180,31 @@ TEST(ScaledGemmSlicesSpace, RefusesWhatHasNoPlaceForItsSums) {
         fmt::format("BM=64 GROUPS=1 STAGES=2 STAGGER=0 {}", choice.parameters);
     const auto config = config_of(problem_of(choice.key), parameters.c_str());
     EXPECT_EQ(static_cast<bool>(config), choice.valid) << choice.key << ": " << parameters;
+  }
+}
+
+TEST(ScaledGemmPrediction, SharesKOfFewTilesAndCountsRounds) {
+  struct Choice {
+    const char* key;
+    bool shares_k;
+    int rows;  ///< of a tile; 0: any
+  };
+  constexpr Choice choices[] = {
+      {"scaled_gemm dtype=bf16 out=bf16 m=157 n=3264 k=12752", true, 0},
+      {"scaled_gemm dtype=bf16 out=bf16 scales=block m=200 n=1536 k=7168", true, 0},
+      // 525 tiles are just less than four rounds of 132 units, 405 of 256 rows more than three.
+      {"scaled_gemm dtype=bf16 out=bf16 m=6682 n=1920 k=4096", false, 192},
+      {"scaled_gemm dtype=bf16 out=bf16 m=4096 n=4096 k=4096", false, 256},
+      {"scaled_gemm dtype=bf16 out=bf16 m=300 n=3264 k=512", false, 0},  // four steps
+  };
+  const DeviceInfo hopper = architecture_info("sm_90").value();
+  for (const Choice& choice : choices) {
+    const Problem problem = problem_of(choice.key);
+    const auto config = kernels::predicted_config(built_in(problem.op), problem, hopper);
+    ASSERT_TRUE(config) << choice.key;
+    EXPECT_EQ(config->variant, "tma");
+    EXPECT_EQ((*config)["SPLIT"] > 1, choice.shares_k) << choice.key << ": " << config->text();
+    if (choice.rows > 0) EXPECT_EQ((*config)["BM"], choice.rows) << choice.key;
   }
 }
 
