@@ -192,8 +192,8 @@ TEST(ScaledGemmPrediction, SharesKOfFewTilesAndCountsRounds) {
   constexpr Choice choices[] = {
       {"scaled_gemm dtype=bf16 out=bf16 m=157 n=3264 k=12752", true, 0},
       {"scaled_gemm dtype=bf16 out=bf16 scales=block m=200 n=1536 k=7168", true, 0},
-      // 525 tiles are just less than four rounds of 132 units, 405 of 256 rows more than three.
-      {"scaled_gemm dtype=bf16 out=bf16 m=6682 n=1920 k=4096", false, 192},
+      // 378 tiles are just less than three rounds of 132 units, 279 of 256 rows more than two.
+      {"scaled_gemm dtype=bf16 out=bf16 scales=row m=7900 n=1152 k=3072", false, 192},
       {"scaled_gemm dtype=bf16 out=bf16 m=4096 n=4096 k=4096", false, 256},
       {"scaled_gemm dtype=bf16 out=bf16 m=300 n=3264 k=512", false, 0},  // four steps
   };
