@@ -216,7 +216,9 @@ TEST_P(ScaledGemmNvidia, IsRight) {
   const Problem problem = problem_of(c);
   const DeviceInfo gpu = small_gpu(c.architecture);
   const Operation& operation = built_in(problem.op);
-  const auto parsed = operation.space(problem, gpu).parse(c.config);
+  const bool tiles = std::string_view(c.config).substr(0, 4) == "tma ";
+  const auto parsed =
+      operation.space(problem, gpu).parse(c.config + std::string(tiles ? " SPLIT=1 FOLD=1" : ""));
   ASSERT_TRUE(parsed) << parsed.failure().message;
   auto plan = operation.plan(problem, gpu, *parsed);
   ASSERT_TRUE(plan) << plan.failure().message;

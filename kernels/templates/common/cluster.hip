@@ -30,11 +30,18 @@ GRETA_DEVICE const T* place_in_block(u32 block, const T* own) {
   return reinterpret_cast<const T*>(remote);
 }
 
-// Returns when all threads of the cluster that have not ended are here. They see then what each
-// other wrote before.
-GRETA_DEVICE void cluster_barrier() {
+// Tells the other threads of the cluster that this one is here, and goes on.
+GRETA_DEVICE void cluster_arrive() {
   asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+}
+// Returns when all threads of the cluster that have not ended have arrived. They see then what each
+// other wrote before.
+GRETA_DEVICE void cluster_wait() {
   asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+GRETA_DEVICE void cluster_barrier() {
+  cluster_arrive();
+  cluster_wait();
 }
 
 // What the other blocks of the cluster send to this one, to anywhere in its shared memory. Each

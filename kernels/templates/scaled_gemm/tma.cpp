@@ -4,7 +4,10 @@
 #include <array>
 #include <cmath>
 #include <numeric>
+#include <optional>
+#include <utility>
 
+#include "kernels/planning/cluster_units.hpp"
 #include "kernels/planning/device_limits.hpp"
 #include "kernels/planning/line_map.hpp"
 #include "kernels/planning/resident_work.hpp"
@@ -40,15 +43,30 @@ std::int64_t tile_columns(const Shape& shape, const Config& config) {
   return config["BN"] / (shape.gated() ? 2 : 1);
 }
 
+/// Returns whether the workgroups that share k are a cluster.
+bool folds_in_cluster(const Config& config) {
+  return config["FOLD"] == 2;
+}
+
 /// Returns the bytes of dynamic shared memory, as tma.hip has them.
 std::int64_t shared_bytes(const Shape& shape, const Config& config) {
   const std::int64_t bm = config["BM"], bn = config["BN"], stages = config["STAGES"];
   const bool whole = config["STORE"] != 0;
-  const std::int64_t of_tile = tile_columns(shape, config);
-  const std::int64_t columns = whole || of_tile % 32 != 0 ? of_tile : of_tile % 64 == 0 ? 64 : 32;
+  const bool folds = folds_in_cluster(config);
+  const std::int64_t part = tile_columns(shape, config) / (folds ? config["SPLIT"] : 1);
+  const std::int64_t columns = whole || part % 32 != 0 ? part : part % 64 == 0 ? 64 : 32;
   const std::int64_t rows = whole ? bm / config["GROUPS"] / 4 : 16;  // of a wave
   const std::int64_t stored = rows * bytes_of(shape.out, columns + 8);
-  return stages * (bm + bn) * step + config["GROUPS"] * 4 * stored + stages * 16;
+  const std::int64_t sums = folds ? bm * bn * 4 : 0;  // of a slice, where stages were
+  return std::max(stages * (bm + bn) * step, sums) + config["GROUPS"] * 4 * stored + stages * 16;
+}
+
+/// Returns the bytes of shared memory for a default's stages: with scales of blocks less than all,
+/// so that the first-level cache holds the scales of a tile (docs/scaled-gemm.md).
+std::int64_t shared_for_stages(const Shape& shape, const DeviceInfo& device) {
+  constexpr std::int64_t of_cache = 33 << 10;
+  const std::int64_t shared = device.shared_memory_bytes;
+  return shape.scales == Scales::block ? shared - of_cache : shared;
 }
 
 /// Returns the number of 32-bit registers that a thread of a warpgroup needs at least.
@@ -77,6 +95,17 @@ std::int64_t clusters_along_n(const Shape& shape, const Config& c) {
   return ceil_div(shape.products(), std::int64_t{c["BN"]} * c["CLUSTER_N"]);
 }
 
+/// Returns the bytes of the workspace that begin with a counter for each tile.
+std::int64_t counter_bytes(std::int64_t tiles) {
+  constexpr std::int64_t aligned = 256;
+  return ceil_div(tiles * 4, aligned) * aligned;
+}
+
+/// Returns the bytes of the sums of all slices in the workspace.
+std::int64_t partial_bytes(std::int64_t tiles, const Config& c) {
+  return tiles * c["SPLIT"] * c["BM"] * c["BN"] * 4;
+}
+
 /// Returns whether a tile's columns have two blocks of scales at most: with gates, one of these and
 /// one of ups.
 bool has_blocks(const Shape& shape, const Config& c) {
@@ -84,6 +113,30 @@ bool has_blocks(const Shape& shape, const Config& c) {
   const std::int64_t columns = tile_columns(shape, c);
   if (shape.gated()) return scale_block % columns == 0 && shape.n % columns == 0;
   return columns <= scale_block + std::gcd(columns, scale_block);
+}
+
+/// Reject slices that are none, and sums of slices that have no place.
+std::vector<Constraint> slice_constraints_of_tiles(const Shape& shape, const DeviceInfo& device) {
+  const std::int64_t steps = ceil_div(shape.k, step), most = most_workspace(device);
+  return {
+      {"slices",
+       fmt::format("SPLIT must not exceed the {} steps of {} k, and needs RESIDENT=0", steps, step),
+       p["SPLIT"] == 1 || (p["SPLIT"] <= steps && p["RESIDENT"] == 0)},
+      {"fold",
+       "FOLD=2 needs several slices of one product without gates, CLUSTER_M=CLUSTER_N=1, STORE=0, "
+       "and SPLIT must divide the eights of BN",
+       shape.grouped() || shape.gated()
+           ? p["FOLD"] == 1
+           : p["FOLD"] == 1 || (p["SPLIT"] > 1 && p["CLUSTER_M"] * p["CLUSTER_N"] == 1 &&
+                                p["STORE"] == 0 && p["BN"] % (p["SPLIT"] * 8) == 0)},
+      {"workspace",
+       fmt::format("SPLIT sums of all tiles need more than {} MiB of workspace", most >> 20),
+       {{"BM", "BN", "CLUSTER_M", "CLUSTER_N", "SPLIT", "FOLD"}, [=](const Config& c) {
+          if (c["SPLIT"] == 1 || folds_in_cluster(c)) return true;
+          const std::int64_t tiles =
+              clusters_along_m(shape, c) * clusters_along_n(shape, c) * cluster_of(c);
+          return counter_bytes(tiles) + partial_bytes(tiles, c) <= most;
+        }}}};
 }
 
 Alternative space(const Shape& shape, const DeviceInfo& device) {
@@ -97,6 +150,8 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
   // SWIZZLE    rows of clusters that are rasterised together
   // STAGGER    1: each warpgroup begins a tile when the one before it has its first products
   // STORE      1: bulk copies store a tile while the next one is multiplied; 0: threads store it
+  // SPLIT      workgroups that share k
+  // FOLD       1: the last of these to arrive adds their sums; 2: all of them, as a cluster
   Alternative a{"tma",
                 {{"BM", {64, 128, 192, 256, 384}},
                  {"BN", {8, 16, 32, 64, 96, 128, 160, 192, 224, 256}},
@@ -107,7 +162,9 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
                  {"RESIDENT", {0, 1}},
                  {"SWIZZLE", {1, 4, 8, 16}},
                  {"STORE", {0, 1}},
-                 {"STAGGER", {0, 1}}},
+                 {"STAGGER", {0, 1}},
+                 {"SPLIT", {1, 2, 3, 4, 6, 8}},
+                 {"FOLD", {1, 2}}},
                 {storage_constraint(DType::f32, shape.out, device)}};
   append(
       a.constraints,
@@ -142,13 +199,14 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
             (p["RESIDENT"] > 0 && p["GROUPS"] > 1 && p["STAGES"] * step <= shape.k)},
        {"shared_memory",
         fmt::format("STAGES of both tiles, and stored rows, must fit {} KiB", shared / 1024),
-        {{"BM", "BN", "STAGES", "GROUPS", "STORE"},
+        {{"BM", "BN", "STAGES", "GROUPS", "STORE", "SPLIT", "FOLD"},
          [=](const Config& c) { return shared_bytes(shape, c) <= shared; }}},
        {"whole_rows", "bulk copies store rows of C that are multiples of 16 bytes",
         bytes_of(shape.out, shape.n) % 16 == 0 || p["STORE"] == 0},
        {"registers",
         "sums need more registers than a thread has",
         {{"BM", "BN", "GROUPS"}, [=](const Config& c) { return has_registers(shape, c); }}}});
+  append(a.constraints, slice_constraints_of_tiles(shape, device));
   return a;
 }
 
@@ -162,10 +220,18 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
                      along_n = clusters_along_n(shape, config);
   std::vector<Argument> given = arguments(shape, along_n);
   given.emplace_back(static_cast<std::uint32_t>(along_m));
+  LaunchPlan plan;
+  if (config["SPLIT"] > 1 && !folds_in_cluster(config)) {
+    const std::int64_t tiles = along_m * along_n * cluster_of(config);
+    plan.zeroed_bytes = static_cast<std::uint64_t>(counter_bytes(tiles));
+    plan.workspace_bytes =
+        plan.zeroed_bytes + static_cast<std::uint64_t>(partial_bytes(tiles, config));
+    given.emplace_back(WorkspaceArgument{0});
+    given.emplace_back(WorkspaceArgument{plan.zeroed_bytes});
+  }
   const int shares = shape.gated() ? 2 : config["CLUSTER_M"];  // of B
   given.push_back(map_of_lines(0, shape.all_rows(), shape.k, config["BM"] / config["CLUSTER_N"]));
   given.push_back(map_of_lines(1, shape.groups * shape.products(), shape.k, config["BN"] / shares));
-  LaunchPlan plan;
   plan.sources.push_back(kernel_of(shape, device, "tma", defines, threads_of(config, wave), given));
   KernelSource& source = plan.sources[0];
   source.options.emplace_back("--gpu-architecture=sm_90a");
@@ -175,56 +241,99 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
   const std::int64_t running = config["RESIDENT"] != 0 ? std::min(all, at_once) : all;
   const std::int64_t workgroups = running * cluster;
   plan.launches.push_back(
-      {0, grid(device, source, static_cast<std::uint64_t>(workgroups)), std::move(given)});
+      {0, grid(device, source, static_cast<std::uint64_t>(workgroups), config["SPLIT"]),
+       std::move(given)});
   return plan;
+}
+
+struct Tile {
+  int bm, bn, groups;
+};
+
+/// Returns a configuration with as many stages as shared memory has room for, of a tile of which
+/// SPLIT workgroups share k as a cluster; nothing if it can't be.
+std::optional<Config> config_of_tile(const Shape& shape, const DeviceInfo& device, const Tile& tile,
+                                     int split) {
+  Config config{"tma",
+                {{"BM", tile.bm},
+                 {"BN", tile.bn},
+                 {"GROUPS", tile.groups},
+                 {"STAGES", 2},
+                 {"CLUSTER_M", 1},
+                 {"CLUSTER_N", 1},
+                 {"RESIDENT", 0},
+                 {"SWIZZLE", 8},
+                 {"STORE", 0},
+                 {"STAGGER", 0},
+                 {"SPLIT", split},
+                 {"FOLD", split > 1 ? 2 : 1}}};
+  if (!has_registers(shape, config) || !has_blocks(shape, config)) return std::nullopt;
+  if (tile.bm > warpgroup_rows && too_high(shape, tile.bm)) return std::nullopt;
+  if (shape.gated() && tile.bn < 16) return std::nullopt;
+  const std::int64_t count = clusters_along_m(shape, config) * clusters_along_n(shape, config);
+  const bool rounds = split == 1 && count > busy_workgroups(device);
+  if (tile.groups > 1 && rounds) config.value("RESIDENT") = 1;
+  const std::int64_t of_two =
+      shared_for_stages(shape, device) / (tile.groups == 1 && rounds ? 2 : 1);
+  for (const int stages : {3, 4, 5, 6, 7, 8, 10, 12}) {
+    Config more = config;
+    more.value("STAGES") = stages;
+    if (shared_bytes(shape, more) <= of_two) config = more;
+  }
+  return config;
+}
+
+/// Appends tiles that are predicted beside those of defaults(): of other sizes, whose number of
+/// rounds may be better, and tiles of which a cluster shares k where there are fewer than compute
+/// units.
+void append_predicted(const Shape& shape, const DeviceInfo& device, std::vector<Config>& configs) {
+  static constexpr Tile whole[] = {
+      {192, 128, 3}, {192, 96, 3}, {128, 160, 2}, {256, 96, 2}, {128, 96, 2}};
+  static constexpr Tile shared[] = {{192, 128, 3}, {192, 96, 3},  {256, 128, 2}, {256, 96, 2},
+                                    {128, 160, 2}, {128, 128, 2}, {128, 96, 2},  {128, 64, 2},
+                                    {64, 128, 1},  {64, 96, 1},   {64, 64, 1}};
+  for (const Tile& tile : whole) {
+    if (auto config = config_of_tile(shape, device, tile, 1)) configs.push_back(std::move(*config));
+  }
+  if (shape.grouped() || shape.gated()) return;
+  const std::int64_t steps = ceil_div(shape.k, step);
+  for (const Tile& tile : shared) {
+    const std::int64_t count = count_tiles(shape, tile.bm, tile.bn);
+    for (const int split : {2, 3, 4, 6, 8}) {
+      const bool fits = split <= steps && tile.bn % (split * 8) == 0 &&
+                        count * split <= units_of_clusters(device, split);
+      if (!fits) continue;
+      if (auto config = config_of_tile(shape, device, tile, split)) {
+        configs.push_back(std::move(*config));
+      }
+    }
+  }
 }
 
 /// Returns tiles that keep the device busy, those that share most first, with as many stages as
 /// shared memory has room for.
 std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   if (!has_warpgroup_bytes(shape, device) || for_few_rows(shape)) return {};
-  struct Tile {
-    int bm, bn, groups;
-  };
   static constexpr Tile tiles[] = {{128, 256, 2}, {256, 128, 2}, {128, 128, 2}, {64, 128, 1},
                                    {64, 64, 1},   {64, 32, 1},   {64, 16, 1},   {64, 8, 1}};
   std::vector<Config> busy, idle;
   for (const Tile& tile : tiles) {
-    Config config{"tma",
-                  {{"BM", tile.bm},
-                   {"BN", tile.bn},
-                   {"GROUPS", tile.groups},
-                   {"STAGES", 2},
-                   {"CLUSTER_M", 1},
-                   {"CLUSTER_N", 1},
-                   {"RESIDENT", 0},
-                   {"SWIZZLE", 8},
-                   {"STORE", 0},
-                   {"STAGGER", 0}}};
-    if (!has_registers(shape, config) || !has_blocks(shape, config)) continue;
-    if (tile.bm > warpgroup_rows && too_high(shape, tile.bm)) continue;
-    if (shape.gated() && tile.bn < 16) continue;
-    const std::int64_t count = clusters_along_m(shape, config) * clusters_along_n(shape, config);
-    const bool many = count >= busy_workgroups(device);
-    if (tile.groups > 1 && count > busy_workgroups(device)) config.value("RESIDENT") = 1;
-    const std::int64_t of_two = static_cast<std::int64_t>(device.shared_memory_bytes) /
-                                (tile.groups == 1 && count > busy_workgroups(device) ? 2 : 1);
-    for (const int stages : {3, 4, 5, 6, 7, 8, 10, 12}) {
-      Config more = config;
-      more.value("STAGES") = stages;
-      if (shared_bytes(shape, more) <= of_two) config = more;
-    }
-    (many ? busy : idle).push_back(config);
+    auto config = config_of_tile(shape, device, tile, 1);
+    if (!config) continue;
+    const std::int64_t count = clusters_along_m(shape, *config) * clusters_along_n(shape, *config);
+    (count >= busy_workgroups(device) ? busy : idle).push_back(std::move(*config));
   }
   std::reverse(idle.begin(), idle.end());
   busy.insert(busy.end(), idle.begin(), idle.end());
+  append_predicted(shape, device, busy);
   return busy;
 }
 
 std::vector<Division> divisions(const Shape& shape, const Config& config) {
   return {{"m", shape.m, config["BM"], "BM", warpgroup_rows},
           {"n", shape.products(), config["BN"], "BN", 8},
-          {"k", shape.k, step, {}, 1}};
+          {"k", shape.k, step, {}, 1},
+          {"slices", ceil_div(shape.k, step), config["SPLIT"], {}, 2}};
 }
 
 /// Returns the part of an operand's bytes that a workgroup's copies cost where it shares them with
@@ -246,33 +355,64 @@ double expected_lines(const Shape& shape, std::int64_t height) {
   return lines / samples * static_cast<double>(shape.groups);
 }
 
+/// Returns what a workgroup waits for, in barriers.
+double waits(const Shape& shape, const DeviceInfo& device, const Config& config, double steps) {
+  const double elements = static_cast<double>(config["BM"]) * config["BN"];
+  const double split = config["SPLIT"];
+  const bool alone = config["GROUPS"] == 1, folds = folds_in_cluster(config);
+  // The products of a warpgroup alone wait for its sums of the step before, and those of three take
+  // longer than their number (results/2026-11-28-nvidia-h200-quantised-shapes); a tile is stored.
+  const double of_step = alone ? 3 : config["GROUPS"] == 3 ? 2 : 0.5;
+  double barriers = steps * of_step + 20 * elements / (64 * 128) / (folds ? split : 1);
+  // Scales are loaded by each lane, and wait longer where the stages leave them no cache.
+  if (shape.scales == Scales::block) {
+    const bool cached = shared_bytes(shape, config) <= shared_for_stages(shape, device);
+    barriers += steps * (alone ? 1.5 : 0.5) + (cached ? 0 : steps * config["BM"] / 128);
+  }
+  if (cluster_of(config) > 1) barriers += 10;  // its workgroups begin together
+  if (folds) {
+    barriers += 25 + elements / 300;
+  } else if (split > 1) {
+    barriers += 35 + elements / 435 + split * elements / 580;  // the last one reads all sums
+  }
+  return barriers;
+}
+
 KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& config) {
-  const double bm = config["BM"], bn = config["BN"];
+  const double bm = config["BM"], bn = config["BN"], split = config["SPLIT"];
+  const bool folds = folds_in_cluster(config);
   const double cluster = cluster_of(config);
   LaunchWork work;
   const std::int64_t height = std::int64_t{config["BM"]} * config["CLUSTER_M"];
   const double lines = expected_lines(shape, height);
-  work.workgroups = lines * static_cast<double>(clusters_along_n(shape, config)) * cluster;
+  work.workgroups = lines * static_cast<double>(clusters_along_n(shape, config)) * cluster * split;
   work.threads = static_cast<double>(threads_of(config, device.subgroup_size));
   work.shared_bytes = static_cast<double>(shared_bytes(shape, config));
   work.registers = static_cast<double>(
       std::min<std::int64_t>(least_registers(shape, config) + 4, 65536 / threads_of(config, 32)));
-  work.steps = static_cast<double>(ceil_div(shape.k, step));
+  work.steps = std::ceil(static_cast<double>(ceil_div(shape.k, step)) / split);
   // The rates are those of 16-bit types, half of those of 8 bits.
   work.matrix_flops = bm * bn * step * work.steps;
-  work.vector_flops = promoted(shape) ? 2 * bm * bn * work.steps : 0;
+  const bool crosses = shape.scales == Scales::block && scale_block % config["BN"] != 0 &&
+                       config["BN"] % scale_block != 0;  // each sum's scale is one of two
+  work.vector_flops = promoted(shape) ? (crosses ? 3.5 : 2) * bm * bn * work.steps : 0;
   work.warpgroups = true;
   work.overlapped = true;
-  work.read_bytes =
-      work.steps * step *
-      (bm * share_of_copies(config["CLUSTER_N"]) + bn * share_of_copies(config["CLUSTER_M"]));
-  work.written_bytes = bm * bn * bytes_of(shape.out, 1.0);
+  const double of_step = step * (bm * share_of_copies(config["CLUSTER_N"]) +
+                                 bn * share_of_copies(config["CLUSTER_M"]));
+  work.read_bytes = work.steps * of_step;
+  work.written_bytes = bm * bn * bytes_of(shape.out, 1.0) / split;
   work.shared_traffic = work.steps * step * (bm + bn + bm + bm / warpgroup_rows * bn);
   work.loads = 4 * work.steps;
-  // The products of a warpgroup alone wait for its sums of the step before; and a tile is stored.
-  work.barriers = work.steps * (config["GROUPS"] == 1 ? 3 : 0.5) + 20 * bm * bn / (64 * 128);
-  if (cluster > 1) work.barriers += 10;  // its workgroups begin together
-  work.ahead_bytes = work.read_bytes / work.steps * (config["STAGES"] - 1.5);
+  work.barriers = waits(shape, device, config, work.steps);
+  if (folds) {
+    work.usable_units = usable_by_clusters(device, config["SPLIT"]);
+    work.shared_traffic += 8 * bm * bn;
+  } else if (split > 1) {
+    work.read_bytes += 4 * bm * bn;
+    work.written_bytes += 4 * bm * bn;
+  }
+  work.ahead_bytes = of_step * (config["STAGES"] - 1.5);
   if (config["RESIDENT"] != 0) {
     make_resident(work, static_cast<double>(busy_workgroups(device)), 5,
                   std::min(1.0, lines / static_cast<double>(launched_lines(shape, height))));
@@ -287,7 +427,8 @@ Variant tma() {
   Variant variant = make_variant<Shape>(
       "tma", "NVIDIA's sm_90: warpgroups compute a tile, which one thread copies in boxes", space,
       plan, defaults, divisions);
-  variant.migrations = {added("STORE", 0), added("STAGGER", 0)};
+  variant.migrations = {added("STORE", 0), added("STAGGER", 0), added("SPLIT", 1),
+                        added("FOLD", 1)};
   set_work<Shape>(variant, work);
   return variant;
 }

@@ -13,17 +13,27 @@
 // while the next one's first steps are copied. With STORE=1 bulk copies store it while the next one is
 // multiplied: rows of C then are multiples of 16 bytes. With STAGGER, each warpgroup begins a tile when
 // the one before it has its first products, so that one multiplies while the other one adds or stores.
+//
+// SPLIT workgroups share the k of a tile. With FOLD=1 the last one of them to arrive adds their sums, with
+// FOLD=2 they are a cluster, of which each adds those of some columns (tma_slices.hip).
 
 #if !defined(BM) || !defined(BN) || !defined(GROUPS) || !defined(STAGES) || !defined(CLUSTER_M) || \
     !defined(CLUSTER_N) || !defined(RESIDENT) || !defined(SWIZZLE) || !defined(STORE) ||          \
-    !defined(STAGGER)
-#error "BM BN GROUPS STAGES CLUSTER_M CLUSTER_N RESIDENT SWIZZLE STORE STAGGER must be defined"
+    !defined(STAGGER) || !defined(SPLIT) || !defined(FOLD)
+#error "BM BN GROUPS STAGES CLUSTER_M CLUSTER_N RESIDENT SWIZZLE STORE STAGGER SPLIT FOLD must be defined"
 #endif
 #if !defined(WAVE) || !defined(SHARED_BYTES)
 #error "WAVE and SHARED_BYTES must be defined"
 #endif
 #if BM % (GROUPS * 64) != 0 || BN % 8 != 0 || (GATE && BN % 16 != 0) || STAGES < 2
 #error "GROUPS divide BM into multiples of 64, BN is a multiple of 8, or of 16 with gates, STAGES at least 2"
+#endif
+
+#if SPLIT < 1 || FOLD < 1 || FOLD > 2 || (SPLIT == 1 && FOLD == 2) || (SPLIT > 1 && RESIDENT)
+#error "SPLIT is at least 1, FOLD is 1 or 2 and the latter needs SPLIT, which needs RESIDENT=0"
+#endif
+#if FOLD == 2 && (CLUSTER_M * CLUSTER_N > 1 || STORE || GATE || BN % (SPLIT * 8) != 0)
+#error "FOLD=2 needs clusters of slices alone, STORE=0, no gates, and eights of BN for each slice"
 #endif
 
 #define THREADS (GROUPS * 4 * WAVE)  // of the warpgroups
@@ -36,10 +46,11 @@
 #include "common/tensor_copy.hip"
 #include "common/warpgroup_bytes.hip"
 #include "scaled_gemm/groups.hip"
-#if CLUSTER > 1
+#if CLUSTER > 1 || FOLD == 2
 #include "common/cluster.hip"
-#define TMA_KERNEL \
-  extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS + COPIERS, 1)
+#define TMA_KERNEL                                                             \
+  extern "C" __global__ void __cluster_dims__(CLUSTER, 1, FOLD == 2 ? SPLIT : 1) \
+      __launch_bounds__(THREADS + COPIERS, 1)
 #else
 #define TMA_KERNEL extern "C" __global__ void __launch_bounds__(THREADS + COPIERS, 1)
 #endif
@@ -62,6 +73,7 @@ constexpr u32 many_registers = GROUPS == 2 ? 240 : 160;
 constexpr u32 step = 128;                   // k of a stage, which are the bytes of a panel's line
 constexpr u32 products = BM / GROUPS / 64;  // of a warpgroup
 constexpr u32 tile_columns = GATE ? BN / 2 : BN;  // of C
+constexpr u32 part_columns = FOLD == 2 ? BN / SPLIT : tile_columns;  // those that a workgroup stores
 
 // Whether threads add the sums of 128 k.
 #define PROMOTED (FORMAT != 4 || SCALES == 2)
@@ -76,14 +88,16 @@ constexpr u32 stage_bytes = TileA::bytes + TileB::bytes;
 // neighbouring lanes store 16 bytes each of one row.
 constexpr u32 unit = 16 / sizeof(Out);
 constexpr u32 stored_columns =
-    STORE || tile_columns % 32 != 0 ? tile_columns : tile_columns % 64 == 0 ? 64 : 32;
+    STORE || part_columns % 32 != 0 ? part_columns : part_columns % 64 == 0 ? 64 : 32;
 constexpr u32 stored_pitch = stored_columns + 8;
 constexpr u32 stored_rows = STORE ? products * 16 : 16;
 constexpr u32 stored_bytes = stored_rows * stored_pitch * sizeof(Out);  // of a wave
-constexpr u32 stored_start = STAGES * stage_bytes;
+// With FOLD=2 the sums of a slice take the stages' place.
+constexpr u32 stages_bytes = STAGES * stage_bytes, sums_bytes = FOLD == 2 ? BM * BN * 4 : 0;
+constexpr u32 stored_start = stages_bytes > sums_bytes ? stages_bytes : sums_bytes;
 constexpr u32 barriers_start = stored_start + GROUPS * 4 * stored_bytes;
 static_assert(barriers_start + STAGES * 2 * 8 == SHARED_BYTES, "as tma.cpp has it");
-static_assert(tile_columns % stored_columns == 0, "whole parts are stored");
+static_assert(part_columns % stored_columns == 0, "whole parts are stored");
 
 // Barriers of the buffers. `filled`: the boxes are there; `emptied`: all waves that read them are done.
 struct Stages {
@@ -159,13 +173,24 @@ GRETA_DEVICE void copy_lines(SharedMemory shared, u32 to, const TensorMap& map, 
   copy_box(shared, to, map, k / 2, line, barrier);
 }
 
+// Steps of 128 k, of which a workgroup has those of its slice: one at least.
+struct Steps {
+  u32 first, end;
+};
+
+GRETA_DEVICE Steps steps_of_slice(u32 steps) {
+  const u32 slice = SPLIT > 1 ? block_z() : 0;
+  return {slice * steps / SPLIT, (slice + 1) * steps / SPLIT};
+}
+
 // Lines of an operand that a workgroup copies at once: with gates, of B either those or their ups.
 constexpr u32 share_a = BM / CLUSTER_N, shares_b = GATE ? 2 : CLUSTER_M, share_b = BN / shares_b;
 static_assert(share_a % 8 == 0 && share_b % 8 == 0, "shares are whole groups of lines");
 
 // One thread copies the operands of a tile's steps.
 GRETA_DEVICE void produce(const Arguments& args, SharedMemory shared, const TensorMap& map_a,
-                          const TensorMap& map_b, const Tile& tile, u32 steps, u32 rank, Stages& at) {
+                          const TensorMap& map_b, const Tile& tile, Steps steps, u32 rank,
+                          Stages& at) {
   const u32 row = rank % CLUSTER_M, column = rank / CLUSTER_M;
   const u32 same_rows = CLUSTER_N == 1 ? 1U << rank : (1U | 1U << CLUSTER_M) << row;
   const u32 same_columns = CLUSTER_M == 1 ? 1U << rank : 3U << column * CLUSTER_M;
@@ -173,7 +198,7 @@ GRETA_DEVICE void produce(const Arguments& args, SharedMemory shared, const Tens
   const u32 line_b = tile.group.index * product_columns(args.n) + tile.col;
   const u32 next_share = GATE ? args.n : share_b;
   GRETA_NO_UNROLL
-  for (u32 i = 0; i < steps; ++i) {
+  for (u32 i = steps.first; i < steps.end; ++i) {
     at.emptied(at.index).wait(at.parity ^ 1);
     const CountedBarrier filled = at.filled(at.index);
     filled.expect(stage_bytes);
@@ -191,13 +216,21 @@ GRETA_DEVICE void produce(const Arguments& args, SharedMemory shared, const Tens
 }
 
 // The sums of a warpgroup's part of a tile.
-struct Totals {
 #if PROMOTED
+typedef float Total;
+struct Totals {
   float eight[products][BN / 8][4];
-#else
-  Sums sums[products];
-#endif
+
+  GRETA_DEVICE Total (&of(u32 product, u32 c))[4] { return eight[product][c]; }
 };
+#else
+typedef Number Total;
+struct Totals {
+  Sums sums[products];
+
+  GRETA_DEVICE Total (&of(u32 product, u32 c))[4] { return sums[product].eight[c]; }
+};
+#endif
 
 // With STAGGER: a warpgroup waits for the one before it, and lets the next one begin. A tile has at least
 // STAGES steps, so that nobody is two tiles ahead.
@@ -242,7 +275,8 @@ struct StepScales {
   u32 border;
 };
 
-GRETA_DEVICE StepScales scales_of(const ScalePair& of_group, const Tile& tile, u32 n, u32 k) {
+GRETA_DEVICE StepScales scales_of(const ScalePair& of_group, const Tile& tile, u32 n, u32 index) {
+  const u32 k = index * step;
   StepScales scales = {{}, {1.0f, 1.0f}, BN};
 #if SCALES == 2
   GRETA_UNROLL
@@ -285,48 +319,48 @@ GRETA_DEVICE void add_step(float (&total)[BN / 8][4], const Sums& sums, const St
 #endif
 }
 
-// Scales are loaded a step ahead: shared memory leaves the first-level cache little room for them.
-GRETA_DEVICE void consume(const Arguments& args, SharedMemory shared, const Tile& tile, u32 steps,
-                          u32 rank, Stages& at, Totals& totals) {
+// Scales are loaded a step ahead: shared memory leaves the first-level cache little room for them. `next`: those
+// of the first step.
+GRETA_DEVICE void consume(const Arguments& args, SharedMemory shared, const Tile& tile, Steps steps,
+                          u32 rank, Stages& at, StepScales next, Totals& totals) {
   const ScalePair scales_of_tile = scales_of_group(args.scales, tile.group, args.n);
   Sums sums;
-  StepScales next = scales_of(scales_of_tile, tile, args.n, 0);
   GRETA_NO_UNROLL
-  for (u32 i = 0; i < steps; ++i) {
+  for (u32 i = steps.first; i < steps.end; ++i) {
     const StepScales scales = next;
-    if (i + 1 < steps) next = scales_of(scales_of_tile, tile, args.n, (i + 1) * step);
+    if (i + 1 < steps.end) next = scales_of(scales_of_tile, tile, args.n, i + 1);
     at.filled(at.index).wait(at.parity);
     GRETA_UNROLL
     for (u32 product = 0; product < products; ++product) {
       start_products<true>(shared, at.index * stage_bytes, product, sums);
       wait_for_products<0>();
       claim_byte_sums(sums);
-      if (STAGGER && i == 0 && product == 0) let_next_begin();
+      if (STAGGER && i == steps.first && product == 0) let_next_begin();
       if (product + 1 == products) at.release(at.index, rank);
       add_step(totals.eight[product], sums, scales, product);
     }
     at.next();
   }
 }
-
-GRETA_DEVICE float total_of(const Totals& totals, u32 product, u32 c, u32 i) {
-  return totals.eight[product][c][i];
-}
 #else
-// A buffer is released when the next one's products have been started.
-GRETA_DEVICE void consume(const Arguments&, SharedMemory shared, const Tile&, u32 steps, u32 rank,
-                          Stages& at, Totals& totals) {
+// No step has scales of its own. A buffer is released when the next one's products have been started.
+struct StepScales {};
+
+GRETA_DEVICE StepScales scales_of(const ScalePair&, const Tile&, u32, u32) { return {}; }
+
+GRETA_DEVICE void consume(const Arguments&, SharedMemory shared, const Tile&, Steps steps, u32 rank,
+                          Stages& at, StepScales, Totals& totals) {
   u32 before = 0;
   GRETA_NO_UNROLL
-  for (u32 i = 0; i < steps; ++i) {
+  for (u32 i = steps.first; i < steps.end; ++i) {
     at.filled(at.index).wait(at.parity);
     GRETA_UNROLL
     for (u32 product = 0; product < products; ++product) {
       start_products<false>(shared, at.index * stage_bytes, product, totals.sums[product]);
     }
-    if (i > 0) {
+    if (i > steps.first) {
       wait_for_products<products>();
-      if (STAGGER && i == 1) let_next_begin();
+      if (STAGGER && i == steps.first + 1) let_next_begin();
       at.release(before, rank);
     }
     before = at.index;
@@ -337,23 +371,21 @@ GRETA_DEVICE void consume(const Arguments&, SharedMemory shared, const Tile&, u3
   for (u32 product = 0; product < products; ++product) claim_byte_sums(totals.sums[product]);
   at.release(before, rank);
 }
-
-GRETA_DEVICE float total_of(const Totals& totals, u32 product, u32 c, u32 i) {
-  return float(totals.sums[product].eight[c][i]);
-}
 #endif
 
+#include "scaled_gemm/tma_slices.hip"
 #include "scaled_gemm/tma_store.hip"
 
 TMA_KERNEL SCALED_ENTRY(tma)(const u8*, const u8*, const float* __restrict__ scales_a,
                              const float* __restrict__ scales_b, Out* __restrict__ c, u32 m, u32 n,
-                             u32 k, u32 tiles_n GROUP_PARAMETERS, u32 tiles_m,
+                             u32 k, u32 tiles_n GROUP_PARAMETERS, u32 tiles_m SLICE_PARAMETERS,
                              TENSOR_MAP_PARAMETER map_a, TENSOR_MAP_PARAMETER map_b) {
   GRETA_PANELS_SHARED(u8, shared);
   const Arguments args = {{scales_a, scales_b, (k + scale_block - 1) / scale_block},
                           c, n, k, tiles_m, tiles_n, ALL_ROWS};
   const u32 all = tiles_m * tiles_n, block = block_index<THREADS>();
-  const u32 rank = block % CLUSTER, cluster = block / CLUSTER, steps = (k + step - 1) / step;
+  const u32 rank = block % CLUSTER, cluster = block / CLUSTER;
+  const Steps steps = steps_of_slice((k + step - 1) / step);
   if (cluster >= all) return;
   const u32 clusters = RESIDENT ? gridDim.x / CLUSTER : all;
   Stages stages{shared + barriers_start};
@@ -377,17 +409,10 @@ TMA_KERNEL SCALED_ENTRY(tma)(const u8*, const u8*, const float* __restrict__ sca
         if (tile.has_rows()) produce(args, tiles, map_a, map_b, tile, steps, rank, stages);
       }
     }
+    if (FOLD == 2) meet_cluster();
   } else {
     if constexpr (COPIERS > WAVE) take_registers<many_registers>();
-    u8* const buffer = shared + stored_start + wave_index() * stored_bytes;
-    for (u32 index = cluster; index < all; index += clusters) {
-      const Tile tile = tile_of(args, index, rank);
-      if (!tile.has_rows()) continue;
-      Totals totals = {};
-      wait_to_begin();
-      consume(args, tiles, tile, steps, rank, stages, totals);
-      store_tile(args, buffer, tile, totals);
-    }
+    multiply_tiles(args, SLICES, shared, {cluster, all, clusters}, steps, rank, stages);
     if (STORE) wait_for_rows_out();
   }
 #if CLUSTER > 1
