@@ -275,8 +275,7 @@ struct StepScales {
   u32 border;
 };
 
-GRETA_DEVICE StepScales scales_of(const ScalePair& of_group, const Tile& tile, u32 n, u32 index) {
-  const u32 k = index * step;
+GRETA_DEVICE StepScales scales_of(const ScalePair& of_group, const Tile& tile, u32 n, u32 k) {
   StepScales scales = {{}, {1.0f, 1.0f}, BN};
 #if SCALES == 2
   GRETA_UNROLL
@@ -319,16 +318,16 @@ GRETA_DEVICE void add_step(float (&total)[BN / 8][4], const Sums& sums, const St
 #endif
 }
 
-// Scales are loaded a step ahead: shared memory leaves the first-level cache little room for them. `next`: those
-// of the first step.
+// Scales are loaded a step ahead: shared memory leaves the first-level cache little room for them.
 GRETA_DEVICE void consume(const Arguments& args, SharedMemory shared, const Tile& tile, Steps steps,
-                          u32 rank, Stages& at, StepScales next, Totals& totals) {
+                          u32 rank, Stages& at, Totals& totals) {
   const ScalePair scales_of_tile = scales_of_group(args.scales, tile.group, args.n);
   Sums sums;
+  StepScales next = scales_of(scales_of_tile, tile, args.n, steps.first * step);
   GRETA_NO_UNROLL
   for (u32 i = steps.first; i < steps.end; ++i) {
     const StepScales scales = next;
-    if (i + 1 < steps.end) next = scales_of(scales_of_tile, tile, args.n, i + 1);
+    if (i + 1 < steps.end) next = scales_of(scales_of_tile, tile, args.n, (i + 1) * step);
     at.filled(at.index).wait(at.parity);
     GRETA_UNROLL
     for (u32 product = 0; product < products; ++product) {
@@ -343,13 +342,9 @@ GRETA_DEVICE void consume(const Arguments& args, SharedMemory shared, const Tile
   }
 }
 #else
-// No step has scales of its own. A buffer is released when the next one's products have been started.
-struct StepScales {};
-
-GRETA_DEVICE StepScales scales_of(const ScalePair&, const Tile&, u32, u32) { return {}; }
-
+// A buffer is released when the next one's products have been started.
 GRETA_DEVICE void consume(const Arguments&, SharedMemory shared, const Tile&, Steps steps, u32 rank,
-                          Stages& at, StepScales, Totals& totals) {
+                          Stages& at, Totals& totals) {
   u32 before = 0;
   GRETA_NO_UNROLL
   for (u32 i = steps.first; i < steps.end; ++i) {
@@ -412,7 +407,15 @@ TMA_KERNEL SCALED_ENTRY(tma)(const u8*, const u8*, const float* __restrict__ sca
     if (FOLD == 2) meet_cluster();
   } else {
     if constexpr (COPIERS > WAVE) take_registers<many_registers>();
-    multiply_tiles(args, SLICES, shared, {cluster, all, clusters}, steps, rank, stages);
+    u8* const buffer = shared + stored_start + wave_index() * stored_bytes;
+    for (u32 index = cluster; index < all; index += clusters) {
+      const Tile tile = tile_of(args, index, rank);
+      if (!tile.has_rows()) continue;
+      Totals totals = {};
+      wait_to_begin();
+      consume(args, tiles, tile, steps, rank, stages, totals);
+      finish_tile(args, SLICES, index * CLUSTER + rank, shared, buffer, tile, totals);
+    }
     if (STORE) wait_for_rows_out();
   }
 #if CLUSTER > 1

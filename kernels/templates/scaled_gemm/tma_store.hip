@@ -1,63 +1,24 @@
-// Multiplies and stores tiles of tma.hip, which includes this: each wave stores its own sums, through shared
-// memory.
+// Stores the sums of a tile of tma.hip, which includes this: each wave its own, through shared memory.
 #pragma once
 
-// The tile's part that a workgroup stores.
-GRETA_DEVICE Tile first_part(const Tile& tile) {
-  Tile part = tile;
-  if (FOLD == 2) part.col += block_z() * part_columns;
-  return part;
+// The scale of a line of B, of those that do not change along k.
+GRETA_DEVICE float scale_of_line(const ScalePair& scales, u32 line) {
+  return SCALES == 2 ? 1.0f : scales.of_b(line, 0);
 }
-
-// Scales that do not change along k: those of a lane's rows, and of each 32 columns that the workgroup stores
-// the lane's own one.
-struct TileScales {
-  float row[products][2];
-  float column[1 + (GATE != 0)][SCALES == 1 ? (part_columns + wave_size - 1) / wave_size : 1];
-
-  GRETA_DEVICE void load(const Arguments& args, const Tile& tile) {
-#if SCALES != 2
-    const ScalePair scales = scales_of_group(args.scales, tile.group, args.n);
-    GRETA_UNROLL
-    for (u32 i = 0; i < 2 * products; ++i) {
-      const u32 at = row_of_lane(tile, i / 2) + i % 2 * 8;
-      row[i / 2][i % 2] = scales.of_a(smaller(at, tile.last_row()), 0);
-    }
-    GRETA_UNROLL
-    for (u32 i = 0; i < sizeof(column[0]) / sizeof(float); ++i) {
-      const u32 at = first_part(tile).col + i * wave_size + lane_index();
-      const u32 line = smaller(at, args.n - 1);
-      column[0][i] = scales.of_b(line, 0);
-      if (GATE) column[GATE != 0][i] = scales.of_b(args.n + line, 0);
-    }
-#endif
-  }
-
-  // Of a column of this lane's sums: neighbour number j of eight columns from `first` on. All lanes.
-  GRETA_DEVICE float of_column(u32 ups, u32 first, u32 j) const {
-    if (SCALES != 1) return column[ups][0];
-    return shuffle(column[ups][first / wave_size], first % wave_size + lane_index() % 4 * 2 + j);
-  }
-};
-
-// Whether a thread has the registers for these beside its sums: then nothing waits for them.
-constexpr u32 scale_registers = sizeof(TileScales) / 4;
-constexpr u32 sum_registers = BN / 2 * (products + PROMOTED) + 28;
-constexpr bool loads_scales_ahead =
-    SCALES != 2 && sum_registers + scale_registers <= (GROUPS == 1 ? 200 : many_registers);
 
 // Puts `stored_columns` of C, from the tile's column `first` on, to the wave's buffer.
 template <typename Sums>
-GRETA_DEVICE void scale_part(const TileScales& scales, Sums& totals, u32 product, u32 first,
-                             Out* buffer) {
+GRETA_DEVICE void scale_part(const ScalePair& scales, u32 n, const Tile& tile, Sums& totals, u32 product,
+                             u32 first, const float (&of_rows)[2], Out* buffer) {
   const u32 lane = lane_index();
   GRETA_UNROLL
   for (u32 c = 0; c < stored_columns; c += 8) {
     float of_columns[1 + (GATE != 0)][2];  // with gates, also of their ups
     GRETA_UNROLL
     for (u32 j = 0; j < 2; ++j) {
-      of_columns[0][j] = scales.of_column(0, first + c, j);
-      if (GATE) of_columns[GATE != 0][j] = scales.of_column(1, first + c, j);
+      const u32 line = smaller(tile.col + first + c + lane % 4 * 2 + j, n - 1);
+      of_columns[0][j] = scale_of_line(scales, line);
+      if (GATE) of_columns[GATE != 0][j] = scale_of_line(scales, n + line);
     }
     GRETA_UNROLL
     for (u32 half = 0; half < 2; ++half) {
@@ -66,10 +27,10 @@ GRETA_DEVICE void scale_part(const TileScales& scales, Sums& totals, u32 product
       for (u32 j = 0; j < 2; ++j) {
         const u32 column = (first + c) / 8, of_lane = half * 2 + j;
         x[j] = float(totals.of(product, column)[of_lane]);
-        if (SCALES != 2) x[j] *= scales.row[product][half] * of_columns[0][j];
+        if (SCALES != 2) x[j] *= of_rows[half] * of_columns[0][j];
 #if GATE
         float up = float(totals.of(product, column + tile_columns / 8)[of_lane]);
-        if (SCALES != 2) up *= scales.row[product][half] * of_columns[1][j];
+        if (SCALES != 2) up *= of_rows[half] * of_columns[1][j];
         x[j] = gated_value(x[j], up);
 #endif
       }
@@ -98,33 +59,21 @@ GRETA_DEVICE void store_rows(const Arguments& args, SharedMemory buffer, const T
   close_rows_out();
 }
 #else
-// Stores the buffer's rows, which begin at `row` and `col` of C: lanes have neighbouring packs, or where n
-// is odd for these neighbouring elements. The latter's code is short: a tile runs through it once.
+// Stores the buffer's rows, which begin at `row` and `col` of C.
 GRETA_DEVICE void store_part(const Arguments& args, const Tile& tile, const Out* buffer, u32 row,
                              u32 col) {
-  constexpr u32 of_row = stored_columns / unit, packs = 16 * of_row, elements = 16 * stored_columns;
-  Out* const to = place_of(args, tile, row, col);
-  const u32 rows = row < tile.group.rows ? tile.group.rows - row : 0;  // of C, from here on
-  const u32 columns = col < args.n ? args.n - col : 0;
-  if (args.n % unit == 0) {
-    GRETA_UNROLL
-    for (u32 first = 0; first < packs; first += wave_size) {
-      const u32 at = first + lane_index(), in_row = at / of_row, place = at % of_row * unit;
-      if (at >= packs || in_row >= rows || place >= columns) continue;
-      store_pack(to + u64(in_row) * args.n + place,
-                 load_pack<unit>(buffer + in_row * stored_pitch + place));
-    }
-    return;
-  }
-  constexpr u32 at_once = 4;  // so that lanes do not wait for each
-  GRETA_NO_UNROLL
-  for (u32 first = 0; first < elements; first += at_once * wave_size) {
-    GRETA_UNROLL
-    for (u32 i = 0; i < at_once; ++i) {
-      const u32 at = first + i * wave_size + lane_index();
-      const u32 in_row = at / stored_columns, place = at % stored_columns;
-      if (at >= elements || in_row >= rows || place >= columns) continue;
-      to[u64(in_row) * args.n + place] = buffer[in_row * stored_pitch + place];
+  constexpr u32 of_row = stored_columns / unit;
+  const bool whole = args.n % unit == 0;
+  GRETA_UNROLL
+  for (u32 first = 0; first < 16 * of_row; first += wave_size) {
+    const u32 at = first + lane_index(), to_row = row + at / of_row, place = at % of_row * unit;
+    if (at >= 16 * of_row || to_row >= tile.group.rows || col + place >= args.n) continue;
+    const Out* const from = buffer + at / of_row * stored_pitch + place;
+    Out* const to = place_of(args, tile, to_row, col + place);
+    if (whole) {
+      store_pack(to, load_pack<unit>(from));
+    } else {
+      for (u32 i = 0; i < unit && col + place + i < args.n; ++i) to[i] = from[i];
     }
   }
 }
@@ -132,22 +81,30 @@ GRETA_DEVICE void store_part(const Arguments& args, const Tile& tile, const Out*
 
 // Stores `part_columns` of C from the tile's first one on.
 template <typename Sums>
-GRETA_DEVICE void store_tile(const Arguments& args, u8* shared, const Tile& tile,
-                             const TileScales& scales, Sums& totals) {
+GRETA_DEVICE void store_tile(const Arguments& args, u8* shared, const Tile& tile, Sums& totals) {
   Out* const buffer = reinterpret_cast<Out*>(shared);
+  const ScalePair scales = scales_of_group(args.scales, tile.group, args.n);
 #if STORE
   wait_for_rows_out();  // of the tile before
   wave_barrier();
 #endif
   GRETA_UNROLL
   for (u32 product = 0; product < products; ++product) {
-#if STORE
-    scale_part(scales, totals, product, 0, buffer + product * 16 * stored_pitch);
-#else
     const u32 row = row_of_lane(tile, product);
+    float of_rows[2] = {1.0f, 1.0f};
+#if SCALES != 2
+    GRETA_UNROLL
+    for (u32 half = 0; half < 2; ++half) {
+      of_rows[half] = scales.of_a(smaller(row + half * 8, tile.last_row()), 0);
+    }
+#endif
+#if STORE
+    scale_part(scales, args.n, tile, totals, product, 0, of_rows,
+               buffer + product * 16 * stored_pitch);
+#else
     GRETA_UNROLL
     for (u32 first = 0; first < part_columns; first += stored_columns) {
-      scale_part(scales, totals, product, first, buffer);
+      scale_part(scales, args.n, tile, totals, product, first, of_rows, buffer);
       wave_barrier();
       store_part(args, tile, buffer, row - lane_index() / 4, tile.col + first);
       wave_barrier();
@@ -164,51 +121,19 @@ GRETA_DEVICE void store_tile(const Arguments& args, u8* shared, const Tile& tile
 // Stores a workgroup's sums of tile number `index`, or with SPLIT what slices share of it, and adds those
 // of the other slices first. `shared`: the stages, which nobody reads or copies to any more then.
 GRETA_DEVICE void finish_tile(const Arguments& args, const Slices& slices, u32 index, u8* shared,
-                              u8* buffer, const Tile& tile, TileScales scales, Totals& totals) {
-  if (!loads_scales_ahead) scales.load(args, tile);
+                              u8* buffer, const Tile& tile, Totals& totals) {
 #if SPLIT == 1
-  store_tile(args, buffer, tile, scales, totals);
+  store_tile(args, buffer, tile, totals);
 #elif FOLD == 1
   if (slices.add_up(index, reinterpret_cast<u32*>(shared), totals)) {
-    store_tile(args, buffer, tile, scales, totals);
+    store_tile(args, buffer, tile, totals);
   }
 #else
   OwnTotals own;
   slices.exchange(reinterpret_cast<Total*>(shared), totals, own);
-  store_tile(args, buffer, first_part(tile), scales, own);
+  Tile part = tile;
+  part.col += block_z() * part_columns;
+  store_tile(args, buffer, part, own);
   cluster_wait();  // others may still read this workgroup's sums
 #endif
-}
-
-// Numbers of clusters' tiles: from `first` on every `apart` one.
-struct Walk {
-  u32 first, end, apart;
-};
-
-GRETA_DEVICE StepScales first_scales(const Arguments& args, const Tile& tile, Steps steps) {
-  return scales_of(scales_of_group(args.scales, tile.group, args.n), tile, args.n, steps.first);
-}
-
-// A warpgroup multiplies and stores its part of a workgroup's tiles. The scales of the next tile's first step are
-// loaded before this one is stored, unless tiles may be empty.
-GRETA_DEVICE void multiply_tiles(const Arguments& args, const Slices& slices, u8* shared, Walk walk,
-                                 Steps steps, u32 rank, Stages& stages) {
-  u8* const buffer = shared + stored_start + wave_index() * stored_bytes;
-  StepScales scales = {};
-  if (!GROUPED) scales = first_scales(args, tile_of(args, walk.first, rank), steps);
-  for (u32 index = walk.first; index < walk.end; index += walk.apart) {
-    const Tile tile = tile_of(args, index, rank);
-    if (!tile.has_rows()) continue;
-    TileScales of_tile = {};
-    if (loads_scales_ahead) of_tile.load(args, tile);
-    Totals totals = {};
-    wait_to_begin();
-    if (GROUPED) scales = first_scales(args, tile, steps);
-    consume(args, shared_memory(shared), tile, steps, rank, stages, scales, totals);
-    const u32 after = index + walk.apart;
-    if (RESIDENT && !GROUPED && after < walk.end) {
-      scales = first_scales(args, tile_of(args, after, rank), steps);
-    }
-    finish_tile(args, slices, index * CLUSTER + rank, shared, buffer, tile, of_tile, totals);
-  }
 }
