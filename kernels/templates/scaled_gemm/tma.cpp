@@ -360,12 +360,14 @@ double waits(const Shape& shape, const DeviceInfo& device, const Config& config,
   const double elements = static_cast<double>(config["BM"]) * config["BN"];
   const double split = config["SPLIT"];
   const bool alone = config["GROUPS"] == 1, folds = folds_in_cluster(config);
-  // The products of a warpgroup alone wait for its sums of the step before, and those of three take
-  // longer than their number (results/2026-11-28-nvidia-h200-quantised-shapes); a tile is stored.
-  const double of_step = alone ? 3 : config["GROUPS"] == 3 ? 2 : 0.5;
+  // The products of a warpgroup alone wait for its sums of the step before. Of three, the
+  // other terms count more than they take, but with scales of blocks they wait; a tile is stored
+  // (measured on H200s).
+  const bool blocks = shape.scales == Scales::block;
+  const double of_step = alone ? 3 : config["GROUPS"] == 3 ? (blocks ? 2 : -1) : 0.5;
   double barriers = steps * of_step + 20 * elements / (64 * 128) / (folds ? split : 1);
   // Scales are loaded by each lane, and wait longer where the stages leave them no cache.
-  if (shape.scales == Scales::block) {
+  if (blocks) {
     const bool cached = shared_bytes(shape, config) <= shared_for_stages(shape, device);
     barriers += steps * (alone ? 1.5 : 0.5) + (cached ? 0 : steps * config["BM"] / 128);
   }
