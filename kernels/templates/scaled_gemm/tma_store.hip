@@ -59,22 +59,34 @@ GRETA_DEVICE void store_rows(const Arguments& args, SharedMemory buffer, const T
   close_rows_out();
 }
 #else
-// Stores the buffer's rows, which begin at `row` and `col` of C.
+// Stores the buffer's rows, which begin at `row` and `col` of C, `width` elements at a time, of which rows of C have
+// a multiple: neighbouring lanes store neighbouring elements. Loads of `at_once` packs start together.
+template <u32 width, u32 at_once>
+GRETA_DEVICE void store_packs(const Arguments& args, const Tile& tile, const Out* buffer, u32 row,
+                              u32 col) {
+  constexpr u32 of_row = stored_columns / width;
+  GRETA_NO_UNROLL
+  for (u32 first = 0; first < 16 * of_row; first += at_once * wave_size) {
+    GRETA_UNROLL
+    for (u32 i = 0; i < at_once; ++i) {
+      const u32 at = first + i * wave_size + lane_index(), to_row = row + at / of_row;
+      const u32 place = at % of_row * width;
+      if (at >= 16 * of_row || to_row >= tile.group.rows || col + place >= args.n) continue;
+      store_pack(place_of(args, tile, to_row, col + place),
+                 load_pack<width>(buffer + at / of_row * stored_pitch + place));
+    }
+  }
+}
+
 GRETA_DEVICE void store_part(const Arguments& args, const Tile& tile, const Out* buffer, u32 row,
                              u32 col) {
-  constexpr u32 of_row = stored_columns / unit;
-  const bool whole = args.n % unit == 0;
-  GRETA_UNROLL
-  for (u32 first = 0; first < 16 * of_row; first += wave_size) {
-    const u32 at = first + lane_index(), to_row = row + at / of_row, place = at % of_row * unit;
-    if (at >= 16 * of_row || to_row >= tile.group.rows || col + place >= args.n) continue;
-    const Out* const from = buffer + at / of_row * stored_pitch + place;
-    Out* const to = place_of(args, tile, to_row, col + place);
-    if (whole) {
-      store_pack(to, load_pack<unit>(from));
-    } else {
-      for (u32 i = 0; i < unit && col + place + i < args.n; ++i) to[i] = from[i];
-    }
+  constexpr u32 packs = (16 * stored_columns / unit + wave_size - 1) / wave_size;
+  if (args.n % unit == 0) {
+    store_packs<unit, packs>(args, tile, buffer, row, col);
+  } else if (args.n % 2 == 0) {
+    store_packs<2, 4>(args, tile, buffer, row, col);
+  } else {
+    store_packs<1, 4>(args, tile, buffer, row, col);
   }
 }
 #endif
