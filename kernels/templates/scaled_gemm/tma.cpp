@@ -273,6 +273,12 @@ std::optional<Config> config_of_tile(const Shape& shape, const DeviceInfo& devic
   const std::int64_t count = clusters_along_m(shape, config) * clusters_along_n(shape, config);
   const bool rounds = split == 1 && count > busy_workgroups(device);
   if (tile.groups > 1 && rounds) config.value("RESIDENT") = 1;
+  // Warpgroups that take turns are 1 to 7 % faster from these steps on, and slower with fewer
+  // (H200s, results/2026-11-28-nvidia-h200-scaled-slices).
+  constexpr std::int64_t least_steps = 32;
+  if (config["RESIDENT"] != 0 && ceil_div(shape.k, step) >= least_steps) {
+    config.value("STAGGER") = 1;
+  }
   const std::int64_t of_two =
       shared_for_stages(shape, device) / (tile.groups == 1 && rounds ? 2 : 1);
   for (const int stages : {3, 4, 5, 6, 7, 8, 10, 12}) {
@@ -289,9 +295,9 @@ std::optional<Config> config_of_tile(const Shape& shape, const DeviceInfo& devic
 void append_predicted(const Shape& shape, const DeviceInfo& device, std::vector<Config>& configs) {
   static constexpr Tile whole[] = {
       {192, 128, 3}, {192, 96, 3}, {128, 160, 2}, {256, 96, 2}, {128, 96, 2}};
-  static constexpr Tile shared[] = {{192, 128, 3}, {192, 96, 3},  {256, 128, 2}, {256, 96, 2},
-                                    {128, 160, 2}, {128, 128, 2}, {128, 96, 2},  {128, 64, 2},
-                                    {64, 128, 1},  {64, 96, 1},   {64, 64, 1}};
+  static constexpr Tile shared[] = {{192, 128, 3}, {192, 96, 3}, {128, 160, 2},
+                                    {128, 128, 2}, {128, 96, 2}, {128, 64, 2},
+                                    {64, 128, 1},  {64, 96, 1},  {64, 64, 1}};
   for (const Tile& tile : whole) {
     if (auto config = config_of_tile(shape, device, tile, 1)) configs.push_back(std::move(*config));
   }
@@ -360,14 +366,12 @@ double waits(const Shape& shape, const DeviceInfo& device, const Config& config,
   const double elements = static_cast<double>(config["BM"]) * config["BN"];
   const double split = config["SPLIT"];
   const bool alone = config["GROUPS"] == 1, folds = folds_in_cluster(config);
-  // The products of a warpgroup alone wait for its sums of the step before. Of three, the
-  // other terms count more than they take, but with scales of blocks they wait; a tile is stored
-  // (measured on H200s).
-  const bool blocks = shape.scales == Scales::block;
-  const double of_step = alone ? 3 : config["GROUPS"] == 3 ? (blocks ? 2 : -1) : 0.5;
+  // The products of a warpgroup alone wait for its sums of the step before. Of three, the other
+  // terms count more than they take (measured on H200s); a tile is stored.
+  const double of_step = alone ? 3 : config["GROUPS"] == 3 ? -1 : 0.5;
   double barriers = steps * of_step + 20 * elements / (64 * 128) / (folds ? split : 1);
   // Scales are loaded by each lane, and wait longer where the stages leave them no cache.
-  if (blocks) {
+  if (shape.scales == Scales::block) {
     const bool cached = shared_bytes(shape, config) <= shared_for_stages(shape, device);
     barriers += steps * (alone ? 1.5 : 0.5) + (cached ? 0 : steps * config["BM"] / 128);
   }
