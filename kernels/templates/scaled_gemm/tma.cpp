@@ -62,11 +62,12 @@ std::int64_t shared_bytes(const Shape& shape, const Config& config) {
 }
 
 /// Returns the bytes of shared memory for a default's stages: with scales of blocks less than all,
-/// so that the first-level cache holds the scales of a tile (docs/scaled-gemm.md).
-std::int64_t shared_for_stages(const Shape& shape, const DeviceInfo& device) {
+/// so that the first-level cache holds those of a tile (docs/scaled-gemm.md). Measured for tiles of
+/// several warpgroups.
+std::int64_t shared_for_stages(const Shape& shape, const DeviceInfo& device, int groups) {
   constexpr std::int64_t of_cache = 33 << 10;
   const std::int64_t shared = device.shared_memory_bytes;
-  return shape.scales == Scales::block ? shared - of_cache : shared;
+  return shape.scales == Scales::block && groups > 1 ? shared - of_cache : shared;
 }
 
 /// Returns the number of 32-bit registers that a thread of a warpgroup needs at least.
@@ -280,7 +281,7 @@ std::optional<Config> config_of_tile(const Shape& shape, const DeviceInfo& devic
     config.value("STAGGER") = 1;
   }
   const std::int64_t of_two =
-      shared_for_stages(shape, device) / (tile.groups == 1 && rounds ? 2 : 1);
+      shared_for_stages(shape, device, tile.groups) / (tile.groups == 1 && rounds ? 2 : 1);
   for (const int stages : {3, 4, 5, 6, 7, 8, 10, 12}) {
     Config more = config;
     more.value("STAGES") = stages;
@@ -372,7 +373,8 @@ double waits(const Shape& shape, const DeviceInfo& device, const Config& config,
   double barriers = steps * of_step + 20 * elements / (64 * 128) / (folds ? split : 1);
   // Scales are loaded by each lane, and wait longer where the stages leave them no cache.
   if (shape.scales == Scales::block) {
-    const bool cached = shared_bytes(shape, config) <= shared_for_stages(shape, device);
+    const bool cached =
+        shared_bytes(shape, config) <= shared_for_stages(shape, device, config["GROUPS"]);
     barriers += steps * (alone ? 1.5 : 0.5) + (cached ? 0 : steps * config["BM"] / 128);
   }
   if (cluster_of(config) > 1) barriers += 10;  // its workgroups begin together
