@@ -23,7 +23,8 @@ greta_quantized_gemm_options greta_quantized_gemm_defaults() {
           nullptr,
           nullptr,
           nullptr,
-          1e-5F};
+          1e-5F,
+          0};
 }
 
 greta_quantized_grouped_gemm_options greta_quantized_grouped_gemm_defaults() {
