@@ -1,5 +1,6 @@
 #include "tests/kernels/bounds/arithmetic.hpp"
 
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -60,6 +61,12 @@ double coarsened(DType type, double value, int bits) {
   const double least = std::max(std::abs(value), smallest_normal(type));
   const double step = std::ldexp(unit_roundoff(type), std::ilogb(least) + 1 + bits);
   return std::nearbyint(value / step) * step;
+}
+
+Float as_number_of(DType type, Float x) {
+  std::array<std::byte, 4> raw{};
+  store_element(type, raw.data(), 0, coarsened(type, x.value(), arithmetic().dropped));
+  return static_cast<float>(load_element(type, raw.data(), 0));
 }
 
 }  // namespace greta::test::bounds

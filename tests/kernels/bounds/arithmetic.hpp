@@ -89,6 +89,8 @@ inline const Arithmetic& arithmetic() {
 
 /// Returns the nearest number with `bits` fewer bits than a type has.
 double coarsened(DType type, double value, int bits);
+/// Returns a number as one of a type, with as many bits less as results of the arithmetic have.
+Float as_number_of(DType type, Float x);
 
 /// Accumulates 0 … count-1 by step(state, i) into states that start as `nothing`, and combines them
 /// by merge(a, b), in the order of the arithmetic.

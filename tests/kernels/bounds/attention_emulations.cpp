@@ -16,9 +16,7 @@ float stored_weight(DType type, Float weight) {
   if (arithmetic().least_precise && weight < Float(static_cast<float>(smallest_normal(type)))) {
     return 0;
   }
-  std::byte raw[2];
-  store_element(type, raw, 0, coarsened(type, weight.value(), arithmetic().dropped));
-  return static_cast<float>(load_element(type, raw, 0));
+  return as_number_of(type, weight).value();
 }
 
 /// Computes one row of the output: the weighted values of the keys. `straight` determines the

@@ -19,6 +19,7 @@ std::vector<Float> quantized_product(const Given& given, const PartOfProduct& pa
   const std::size_t m = part.rows, n = part.lines, k = given.dim("k");
   const auto& a = given["A"];
   const bool norm = given.has("weight");
+  const bool rounds = given.problem.attribute("math", "exact") != "exact";
   std::vector<Float> weighted;
   for (std::size_t i = 0; i < a.size(); ++i) {
     weighted.push_back(norm ? Float(a[i]) * Float(given["weight"][i % k]) : Float(a[i]));
@@ -36,6 +37,10 @@ std::vector<Float> quantized_product(const Given& given, const PartOfProduct& pa
     std::vector<Float> row, scales;
     for (std::size_t i = 0; i < k; ++i) row.push_back(weights.at(i));
     for (std::size_t i = 0; i < k; i += segment) scales.push_back(weights.scale(i));
+    for (std::size_t i = 0; rounds && i < k; ++i) {
+      row[i] = as_number_of(given.problem.dtype, row[i] * scales[i / segment]);
+    }
+    if (rounds) scales.assign(scales.size(), 1);
     for (std::size_t i = 0; i < m; ++i) {
       const std::size_t of_a = (part.first_row + i) * k;
       const auto sum = [&](std::size_t s) {
@@ -96,6 +101,7 @@ std::vector<Case> quantized_gemm_cases(const DTypes&) {
           with("mxfp4", {{"weights", "mxfp4"}},
                {{"B", bytes}, {"scales", [](double, std::size_t) { return 124; }}},
                {12.6, 21.8, 47.5, 1.1, 1.1}),
+          with("rounded weights", {{"math", "rounded_weights"}}, {{"B", bytes}}, {0, 5, 5, 3, 5}),
           with("bias", {{"epilogue", "bias"}}, {{"B", bytes}}, {13, 13, 14, 1.1, 1.1}),
           with("residual", {{"epilogue", "residual"}}, {{"B", bytes}}, {13.3, 13, 14.6, 1.1, 1.1}),
           with("gates", {{"epilogue", "swiglu"}}, {{"B", bytes}}, {13, 13, 14, 1.1, 1.1}),
