@@ -213,7 +213,8 @@ TEST_P(GemmKernel, WalksLongKAndManyTilesInGroups) {
 }
 
 // Copies around the ring of buffers, past both operands' ends, in each order of products;
-// transposed operands whose rows are padded.
+// transposed operands whose rows are padded. With BK=16, lines of single elements are copied with
+// their elements exchanged if the whole step is unrolled, and else not.
 TEST(GemmTiles, AreCopiedPastTheRegisters) {
   Device& device = test::device("hip-host:0");
   const std::string tiles =
@@ -228,6 +229,17 @@ TEST(GemmTiles, AreCopiedPastTheRegisters) {
   expect("tn", "4 VB=1 ORDER=2");
   expect("tt", "3 VB=4 ORDER=3 TRANSPOSE=1");
   expect("nt", "4 VB=4 ORDER=1 TRANSPOSE=1");
+  const auto expect_of_16 = [&](const char* layout, const char* rest) {
+    const Problem problem = gemm_problem(70, 131, 99, DType::f32, DType::f32, {{"layout", layout}});
+    const std::string text =
+        std::string("tiled BM=32 BN=64 TM=4 TN=8 LX=4 BK=16 PAD=4 VA=1 VB=1 SWIZZLE=2 ") + rest;
+    expect_right(device, problem,
+                 built_in("gemm").space(problem, device.info()).parse(text).value());
+  };
+  expect_of_16("nt", "STAGES=3 UNROLL=16 ORDER=0 TRANSPOSE=0");
+  expect_of_16("nt", "STAGES=4 UNROLL=8 ORDER=1 TRANSPOSE=0");
+  expect_of_16("nn", "STAGES=4 UNROLL=16 ORDER=2 TRANSPOSE=0");
+  expect_of_16("tt", "STAGES=5 UNROLL=16 ORDER=3 TRANSPOSE=0");
 }
 
 // Several columns per thread, several waves per column and m = 3. K is long enough for every wave

@@ -32,6 +32,14 @@ struct TileLoader {
     return (i + 1) * THREADS <= vectors || i * THREADS + thread_index() < vectors;
   }
 
+  // Single elements along k are copied to lines of shared memory whose distance is a multiple of 16
+  // bytes, so that every eighth lane would write to the same bank. By line K, the elements of each four
+  // are exchanged: element e is at e ^ exchanged(k). Reads of four know K while compiling.
+  GRETA_DEVICE static constexpr u32 exchanged(u32 k) {
+    constexpr u32 lines_of_32 = BK < 32 ? 32 / BK : 1;  // that 32 lanes write to
+    return STAGES > 2 && along_k && UNROLL == BK ? k / 8 * lines_of_32 % 4 : 0;
+  }
+
   static constexpr u32 line_step = THREADS / groups;  // from one load's line to the next one's
 
   // Elements from the first line to this one; `line` is even where it is added to others.
@@ -81,7 +89,8 @@ struct TileLoader {
     GRETA_UNROLL
     for (u32 i = 0; i < loads; ++i) {
       if (!mine(i)) continue;
-      const u32 place = along_k ? offset(i) * pitch + line(i) : line(i) * pitch + offset(i);
+      const u32 place = along_k ? offset(i) * pitch + (line(i) ^ exchanged(offset(i)))
+                                : line(i) * pitch + offset(i);
       copy_lane_async<vec * 4>(shared, to + place * 4, next + beyond_first(i),
                                whole || inside(i, k0, k_end));
     }

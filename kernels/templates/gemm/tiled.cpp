@@ -182,9 +182,11 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
 }
 
 /// Returns how often the lanes of a bundle write to the same bank of shared memory. A tile that is
-/// loaded along K is transposed: neighbouring lanes write `width` rows apart.
+/// loaded along K is transposed: neighbouring lanes write `width` rows apart. Where elements are
+/// copied past the registers, they are placed without conflicts if the reader knows where
+/// (tile_loader.hip).
 double write_conflicts(bool along_k, const Config& config, const char* extent, const char* width) {
-  if (!along_k) return 1;
+  if (!along_k || (config["STAGES"] > 2 && config["UNROLL"] == config["BK"])) return 1;
   constexpr int banks = 32;
   const int apart = config[width] * (config[extent] + config["PAD"]);
   const int distinct = banks / std::gcd(apart, banks);

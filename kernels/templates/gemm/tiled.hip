@@ -84,15 +84,30 @@ struct Loaders {
 #endif
 };
 
+// Four elements of line K of a tile of this Loader, as it `exchanged` them.
+template <typename Loader>
+GRETA_DEVICE Pack<float, 4> load_piece(const float* from, u32 k) {
+  const Pack<float, 4> found = load_pack<4>(from);
+  const u32 by = Loader::exchanged(k);
+  float values[4];
+  GRETA_UNROLL
+  for (u32 e = 0; e < 4; ++e) values[e] = element(found, e ^ by);
+  return narrow_pack<float>(values);
+}
+
 // What a thread reads of both tiles for one K.
 struct Pieces {
   Pack<float, 4> a[TM / 4], b[TN / 4];
 
   GRETA_DEVICE void load(const float* a_tile, const float* b_tile, u32 k) {
     GRETA_UNROLL
-    for (u32 i = 0; i < TM / 4; ++i) a[i] = load_pack<4>(a_tile + k * a_pitch + i * TY * 4);
+    for (u32 i = 0; i < TM / 4; ++i) {
+      a[i] = load_piece<decltype(Loaders::a)>(a_tile + k * a_pitch + i * TY * 4, k);
+    }
     GRETA_UNROLL
-    for (u32 j = 0; j < TN / 4; ++j) b[j] = load_pack<4>(b_tile + k * b_pitch + j * TX * 4);
+    for (u32 j = 0; j < TN / 4; ++j) {
+      b[j] = load_piece<decltype(Loaders::b)>(b_tile + k * b_pitch + j * TX * 4, k);
+    }
   }
 };
 
