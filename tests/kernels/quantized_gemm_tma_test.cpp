@@ -7,9 +7,9 @@
 // Protects: variant `tma` of quantized_gemm: kernels for sm_90, run on the sm_80 that hip-host
 // emulates, with the tensor copies, counted barriers and warpgroup products that hip-host has
 // beside it: every format, type, group and kind of zero point, rings that go round, tiles past the
-// ends, k that ends in a step, one and two products of a warpgroup, workgroups that stay, and
-// weights that are rounded, only where the problem or the types allow it. Also the norms of
-// `stream`: rows as sums of pieces, with each epilogue, on inputs of any magnitude.
+// ends, k that ends in a step, one and two products of a warpgroup, workgroups that stay, gates,
+// groups of rows, and weights that are rounded, only where the problem or the types allow it. Also
+// the norms of `stream`: rows as sums of pieces, with each epilogue, on inputs of any magnitude.
 namespace greta::test::quantized_gemm_tma_test {
 namespace {
 
@@ -177,6 +177,42 @@ std::vector<Case> cases() {
        {20, 200, 128},
        "BM=16 BN=128 GROUPS=2 STAGES=2 RESIDENT=0",
        "bias"},
+      {"int4_gates_of_one_product_each",
+       "int4",
+       "128",
+       "none",
+       f16,
+       f16,
+       {70, 100, 384},
+       "BM=64 BN=128 GROUPS=2 STAGES=2 RESIDENT=1",
+       "swiglu"},
+      {"int8_gates_of_two_products",
+       "int8",
+       "32",
+       "groups",
+       bf16,
+       bf16,
+       {33, 201, 416},
+       "BM=32 BN=256 GROUPS=2 STAGES=3 RESIDENT=0",
+       "swiglu"},
+      {"q4_k_gates",
+       "q4_k",
+       "128",
+       "none",
+       f16,
+       f32,
+       {50, 77, 512},
+       "BM=48 BN=128 GROUPS=2 STAGES=2 RESIDENT=1",
+       "swiglu"},
+      {"mxfp4_gates_of_one_warpgroup",
+       "mxfp4",
+       "128",
+       "none",
+       bf16,
+       f32,
+       {20, 40, 352},
+       "BM=16 BN=128 GROUPS=1 STAGES=2 RESIDENT=1",
+       "swiglu"},
       {"one_row_of_one_group",
        "int8",
        "64",
@@ -243,6 +279,38 @@ TEST(QuantizedGemmTmaProblems, RandomOnesAreRightOnAdversarialInputs) {
   for (const auto& [problem, config] :
        random_candidates(operation, hopper_of_two_units(), "tma", 10, 1)) {
     if (config["SPLIT"] > 1) continue;  // hip-host has no clusters
+    expect_right_of_hopper(problem, config, kernels::InputStyle::adversarial, ++seed);
+  }
+}
+
+// Groups without rows, tiles that end within a group, several tiles of a group, and rows of nobody.
+TEST(QuantizedGroupedGemmTma, GroupsAreRight) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"dtype=f16 out=f16 groups=5 m=150 n=100 k=384", "BM=32 BN=128 GROUPS=2 STAGES=2 RESIDENT=1"},
+      {"dtype=bf16 out=bf16 group=\"64\" zeros=groups routing=skewed groups=4 m=130 n=133 k=448",
+       "BM=16 BN=64 GROUPS=1 STAGES=3 RESIDENT=1"},
+      {"dtype=bf16 out=f32 form=masked weights=int8 groups=3 m=70 n=72 k=256",
+       "BM=48 BN=128 GROUPS=1 STAGES=2 RESIDENT=0"},
+      {"dtype=f16 out=f16 weights=q4_0 epilogue=swiglu groups=4 m=90 n=50 k=160",
+       "BM=32 BN=128 GROUPS=2 STAGES=2 RESIDENT=1"},
+      {"dtype=bf16 out=bf16 form=masked weights=q6_k epilogue=geglu routing=skewed groups=3 m=60 "
+       "n=40 k=256",
+       "BM=16 BN=64 GROUPS=1 STAGES=2 RESIDENT=1"},
+      {"dtype=f16 out=f32 weights=int8 group=\"32\" epilogue=swiglu groups=6 m=200 n=130 k=288",
+       "BM=32 BN=256 GROUPS=2 STAGES=2 RESIDENT=1"},
+      {"dtype=bf16 out=bf16 weights=mxfp4 epilogue=swiglu groups=2 m=64 n=64 k=512",
+       "BM=64 BN=128 GROUPS=2 STAGES=2 RESIDENT=0"}};
+  for (const auto& [key, parameters] : cases) {
+    SCOPED_TRACE(key);
+    const Problem problem = catalog().read(fmt::format("quantized_grouped_gemm {}", key)).value();
+    expect_right(problem, fmt::format("{} ROUND=0", parameters));
+  }
+}
+
+TEST(QuantizedGroupedGemmTma, RandomProblemsAreRightOnAdversarialInputs) {
+  std::uint64_t seed = 1;
+  for (const auto& [problem, config] :
+       random_candidates(built_in("quantized_grouped_gemm"), hopper_of_two_units(), "tma", 6, 1)) {
     expect_right_of_hopper(problem, config, kernels::InputStyle::adversarial, ++seed);
   }
 }

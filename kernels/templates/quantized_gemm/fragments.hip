@@ -103,20 +103,20 @@ GRETA_DEVICE u32 pair_of_weights(u32 word, u32 next, u32 selector, PairZero zero
 #endif
 }
 
-// Fragments of k 16 first to 16 (first + count) of a box, from its byte at a lane's line on. `swap`: what
-// chunks of that line are exchanged by.
-template <u32 count>
+// Fragments of k 16 first to 16 (first + count) of a box, from its byte at a lane's line on; the lane's other
+// line is `next_line` lines further. `swap`: what chunks of these lines are exchanged by.
+template <u32 next_line, u32 count>
 GRETA_DEVICE void read_fragments(const u8* line, u32 first, u32 swap, u32 selector,
                                  const PairZero (&zero)[2], Fragment (&fragment)[count]) {
   constexpr u32 of_chunk = PACKED_FOURS ? 2 : 1;  // fragments of 16 bytes
   GRETA_UNROLL
-  for (u32 half = 0; half < 2; ++half) {  // lines, eight apart
+  for (u32 half = 0; half < 2; ++half) {  // lines
     Words<16> chunk;
     GRETA_UNROLL
     for (u32 f = 0; f < count; ++f) {
       const u32 at = first + f;
       if (f == 0 || at % of_chunk == 0) {
-        chunk = load_words<16>(line + half * (8 * 128) + ((at / of_chunk) ^ swap) * 16);
+        chunk = load_words<16>(line + half * (next_line * 128) + ((at / of_chunk) ^ swap) * 16);
       }
       GRETA_UNROLL
       for (u32 eight = 0; eight < 2; ++eight) {

@@ -93,12 +93,18 @@ bool has_registers(const Shape& shape, const Config& config) {
          config["BM"] / 2 + 30 <= at_launch;
 }
 
+/// Returns the lines of tiles that a launch has.
 std::int64_t tiles_along_m(const Shape& shape, const Config& c) {
-  return ceil_div(shape.m, std::int64_t{c["BM"]});
+  return launched_lines(shape, std::int64_t{c["BM"]});
 }
 
 std::int64_t tiles_along_n(const Shape& shape, const Config& c) {
-  return ceil_div(shape.n, std::int64_t{c["BN"]});
+  return ceil_div(shape.products(), std::int64_t{c["BN"]});
+}
+
+/// Returns the tiles that have rows.
+std::int64_t filled_tiles(const Shape& shape, const Config& c) {
+  return filled_lines(shape, c["BM"]) * tiles_along_n(shape, c);
 }
 
 Alternative space(const Shape& shape, const DeviceInfo& device) {
@@ -126,7 +132,8 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
       {{"warpgroups",
         fmt::format("the device has no warpgroup instructions on {}", to_string(shape.in)),
         offered(shape, device)},
-       {"gates", "gates are computed by other variants", !shape.gated()},
+       {"slices", "gates and groups of rows have no slices: SPLIT must be 1",
+        p["SPLIT"] == 1 || !(shape.gated() || shape.grouped())},
        {"math",
         "ROUND=1 needs math rounded_weights, or A of bf16 and weights of mxfp4, which bf16 has; "
         "f16 does not have the range of mxfp4",
@@ -139,8 +146,10 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
         fmt::format("BM must not exceed m, {}, rounded up to a power of two, unless it is 16",
                     shape.m),
         p["BM"] <= rows_of_bucket || p["BM"] == 16},
-       {"tile_n", fmt::format("BN must not be twice n, {}, or more, unless it is 64", shape.n),
-        p["BN"] < 2 * shape.n || p["BN"] == 64},
+       {"tile_n",
+        fmt::format("BN must not be twice the product's columns, {}, or more, unless it is 64",
+                    shape.products()),
+        p["BN"] < 2 * shape.products() || p["BN"] == 64},
        {"split",
         fmt::format("SPLIT must divide BM, not exceed the steps of 128 of k, {}, and have "
                     "RESIDENT=0",
@@ -148,7 +157,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
         p["SPLIT"] == 1 || (p["BM"] % p["SPLIT"] == 0 && p["RESIDENT"] == 0 &&
                             p["SPLIT"] <= ceil_div(shape.k, step))},
        {"grid", fmt::format("C has more than {} workgroups", groups),
-        ceil_div(shape.n, p["BN"]) * ceil_div(shape.m, p["BM"]) <= groups},
+        ceil_div(shape.products(), p["BN"]) * launched_lines(shape, p["BM"]) <= groups},
        {"shared_memory",
         fmt::format("STAGES of both operands, and stored sums, must fit {} KiB", shared / 1024),
         {{"BM", "BN", "STAGES", "GROUPS", "SPLIT"},
@@ -180,13 +189,17 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
         ceil_div(ceil_div(shape.k, step), std::int64_t{config["SPLIT"]})}) {
     given.emplace_back(static_cast<std::uint32_t>(count));
   }
-  given.push_back(map_of_lines(0, shape.m, shape.k * 2, config["BM"]));
+  given.push_back(map_of_lines(0, shape.all_rows(), shape.k * 2, config["BM"]));
   if (!in_blocks(shape.format)) {
-    given.push_back(map_of_lines(1, shape.n, row_bytes(shape.format, shape.k), config["BN"]));
+    // Gates and ups of a warpgroup are boxes of their own.
+    const std::int64_t lines = shape.gated() ? config["BN"] / config["GROUPS"] / 2 : config["BN"];
+    given.push_back(
+        map_of_lines(1, shape.groups * shape.products(), row_bytes(shape.format, shape.k), lines));
   }
   LaunchPlan plan;
-  plan.sources.push_back(
-      kernel_source(device, "quantized_gemm/tma", defines, threads_of(config, wave), given));
+  const std::string_view folder = shape.grouped() ? "quantized_grouped_gemm" : "quantized_gemm";
+  plan.sources.push_back(kernel_source(device, fmt::format("{}/tma", folder), defines,
+                                       threads_of(config, wave), given));
   KernelSource& source = plan.sources[0];
   source.options.emplace_back("--gpu-architecture=sm_90a");
   source.dynamic_shared_bytes = static_cast<std::uint32_t>(shared_bytes(shape, config));
@@ -241,7 +254,7 @@ std::vector<Config> default_tiles(const Shape& shape) {
 /// Returns tiles in the order of the steps that the busiest compute unit multiplies, shared by
 /// workgroups where there are fewer tiles than units. The other variants are for few rows.
 std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
-  if (!offered(shape, device) || shape.gated() || shape.m < least_rows(shape)) return {};
+  if (!offered(shape, device) || shape.rows_of_group() < least_rows(shape)) return {};
   const std::int64_t units = std::max<std::int64_t>(1, busy_workgroups(device));
   const std::int64_t steps = ceil_div(shape.k, step);
   std::vector<std::pair<double, Config>> found;
@@ -250,8 +263,11 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
       Config config = tile;
       config.value("SPLIT") = split;
       const double bm = config["BM"];
-      const std::int64_t tiles = tiles_along_m(shape, config) * tiles_along_n(shape, config);
-      if (split > 1 && (tiles * split > units_of_clusters(device, split) || split > steps)) break;
+      const std::int64_t tiles = filled_tiles(shape, config);
+      if (split > 1 && (shape.gated() || shape.grouped() || split > steps ||
+                        tiles * split > units_of_clusters(device, split))) {
+        break;
+      }
       // A tile of one warpgroup leaves matrix cores idle.
       const double of_step =
           static_cast<double>(products_of(config)) * (bm + 40) * (config["GROUPS"] == 1 ? 0.8 : 1);
@@ -272,7 +288,7 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
 
 std::vector<Division> divisions(const Shape& shape, const Config& config) {
   return {{"m", shape.m, config["BM"], "BM", 16},
-          {"n", shape.n, config["BN"]},
+          {"n", shape.products(), config["BN"]},
           {"steps", ceil_div(shape.k, step), config["SPLIT"], {}, 2}};
 }
 
@@ -314,9 +330,7 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   const bool rounds = config["ROUND"] != 0;
   const double of_weight = shape.format == WeightFormat::q4_k && !rounds ? 2 : 1;
   LaunchWork work;
-  const auto tiles =
-      static_cast<double>(tiles_along_m(shape, config) * tiles_along_n(shape, config));
-  work.workgroups = tiles * split;
+  work.workgroups = static_cast<double>(filled_tiles(shape, config)) * split;
   work.threads = static_cast<double>(threads_of(config, device.subgroup_size));
   work.shared_bytes = static_cast<double>(shared_bytes(shape, config));
   work.registers = static_cast<double>(
@@ -330,7 +344,8 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   work.warpgroups = true;
   work.overlapped = config["GROUPS"] > 1;
   work.read_bytes = work.steps * step * (bm * 2 + bn * weight);
-  work.written_bytes = bm * bn * bytes_of(shape.out, 1.0) / split;
+  const double written = shape.gated() ? bn / 2 : bn;
+  work.written_bytes = bm * written * bytes_of(shape.out, 1.0) / split;
   work.shared_traffic = work.steps * step * (bm * 2 + bn * weight * 9 + bn / 64 * bm * 2);
   // A lane loads pairs of bytes of blocks.
   work.loads = 3 * work.steps + (blocks ? work.steps * step * bn * weight / 2 : 0);
@@ -341,7 +356,9 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   }
   work.ahead_bytes = work.read_bytes / work.steps * (config["STAGES"] - 1.5);
   if (config["RESIDENT"] != 0) {
-    make_resident(work, static_cast<double>(busy_workgroups(device)), 5);
+    const auto lines = static_cast<double>(filled_lines(shape, config["BM"]));
+    make_resident(work, static_cast<double>(busy_workgroups(device)), 5,
+                  std::min(1.0, lines / static_cast<double>(tiles_along_m(shape, config))));
   }
   work.unique_bytes = least_bytes(shape);
   return {work};

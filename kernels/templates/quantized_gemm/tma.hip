@@ -7,7 +7,8 @@
 // that ends a phase when it is filled, and one that does when all who read it are done. Blocks of GGUF
 // files begin anywhere: lanes load their parts of them themselves.
 //
-// GROUPS warpgroups share the BN columns of a tile. The products of weights with one scale are added to
+// GROUPS warpgroups share the BN columns of a tile. With gates, a lane's two lines of a product are a gate and
+// its up, and a tile has BN / 2 columns of C. The products of weights with one scale are added to
 // the tile's sums with it, in f32: tma_groups.hip and tma_blocks.hip. With ROUND, weights are scaled and
 // rounded to A's type before they are multiplied, and products of all k are one sum. With RESIDENT, a
 // workgroup computes tiles until there are none left. SPLIT workgroups, a cluster, share K, and each adds
@@ -30,10 +31,10 @@
 #include "common/partial_barrier.hip"
 #include "common/tensor_copy.hip"
 #include "common/warpgroup_matrix.hip"
-#include "quantized_gemm/epilogue.hip"
 #include "quantized_gemm/fragments.hip"
-#if GATED
-#error "gates and ups are of other variants"
+#include "quantized_gemm/groups.hip"
+#if SPLIT > 1 && (GATED || GROUPED)
+#error "gates and groups have no slices"
 #endif
 #if SPLIT > 1
 #include "common/cluster.hip"
@@ -51,6 +52,12 @@ constexpr u32 many_registers = GROUPS == 2 ? 240 : 160;
 
 constexpr u32 step = 128;                    // k of a stage of A
 constexpr u32 products = BN / GROUPS / 64;   // of a warpgroup
+
+// Columns of C of a product and of a wave, and of a tile.
+constexpr u32 product_cols = GATED ? 32 : 64, wave_cols = product_cols / 4;
+constexpr u32 tile_cols = BN / 64 * product_cols;
+// Lines of shared memory from a lane's first line to its second one. A warpgroup's gates lie before its ups.
+constexpr u32 next_line = GATED ? 32 * products : 8;
 
 typedef PanelTile<BM, step / 8> TileA;
 typedef WarpgroupSums<BM> Sums;
@@ -112,25 +119,58 @@ struct Arguments {
   Weights weights;
   const Out* added;
   Out* c;
-  u32 m, n, k, tiles_m;
+  u32 n, k, tiles_m;
+  AllRows rows;
 };
 
+// A tile of the products of a group of rows, or of the only product.
 struct Tile {
-  u32 row, col;  // the first ones
+  Group group;  // its `row`: the tile's first one
+  u32 col;      // the first one of C
+
+  GRETA_DEVICE bool has_rows() const { return !GROUPED || group.row < group.rows; }
 };
 
 // Tiles with the same weights are neighbours. Of many rows, bands of 16 tiles are one after the other, so
 // that the second-level cache holds what workgroups read at the same time.
 GRETA_DEVICE Tile tile_of(const Arguments& args, u32 index) {
   constexpr u32 band = 16;
-  const u32 of_band = band * ((args.n + BN - 1) / BN), first = index / of_band * band;
+  const u32 of_band = band * ((args.n + tile_cols - 1) / tile_cols), first = index / of_band * band;
   const u32 rows = smaller(band, args.tiles_m - first), in_band = index % of_band;
-  return {(first + in_band % rows) * BM, in_band / rows * BN};
+  return {group_of_line<BM>(args.rows, first + in_band % rows), in_band / rows * tile_cols};
 }
 
+// The first of each `blocks` tiles from `index` on that has rows, and its index, or the last tile that was
+// found if there is none.
+GRETA_DEVICE u32 find_tile(const Arguments& args, u32 index, u32 blocks, u32 tiles, Tile& tile) {
+  for (; index < tiles; index += blocks) {
+    tile = tile_of(args, index);
+    if (tile.has_rows()) break;
+  }
+  return index;
+}
+
+#if SCALES_BESIDE
+// Copies the box of a tile's weights from this k on. The map has elements of 16 bits.
+GRETA_DEVICE void copy_lines(const Arguments& args, SharedMemory shared, const TensorMap& map, Tile tile,
+                             u32 k, const Ring<LINE_STAGES>& ring) {
+  const u32 to = lines_start + ring.index * line_box, at = u32(bytes_of_weights(k)) / 2;
+  const u32 line = first_line_of(tile.group, args.n) + tile.col;
+#if GATED
+  GRETA_UNROLL
+  for (u32 part = 0; part < 2 * GROUPS; ++part) {  // gates and ups of each warpgroup
+    copy_box(shared, to + part * (next_line * 128), map, at,
+             line + part % 2 * args.n + part / 2 * next_line, ring.filled());
+  }
+#else
+  copy_box(shared, to, map, at, line, ring.filled());
+#endif
+}
+#endif
+
 // One thread copies what a tile's steps need, from step `first` on.
-GRETA_DEVICE void produce(SharedMemory shared, const TensorMap& map_a, const TensorMap& map_b, Tile tile,
-                          u32 first, u32 steps, Rings& rings) {
+GRETA_DEVICE void produce(const Arguments& args, SharedMemory shared, const TensorMap& map_a,
+                          const TensorMap& map_b, Tile tile, u32 first, u32 steps, Rings& rings) {
   GRETA_NO_UNROLL
   for (u32 i = 0; i < steps; ++i) {
     const u32 k = (first + i) * step;
@@ -138,9 +178,7 @@ GRETA_DEVICE void produce(SharedMemory shared, const TensorMap& map_a, const Ten
     if (i % steps_of_box == 0) {
       rings.lines.emptied().wait(rings.lines.parity ^ 1);
       rings.lines.filled().expect(line_box);
-      // The map has elements of 16 bits.
-      copy_box(shared, lines_start + rings.lines.index * line_box, map_b,
-               u32(bytes_of_weights(k)) / 2, tile.col, rings.lines.filled());
+      copy_lines(args, shared, map_b, tile, k, rings.lines);
       rings.lines.next();
     }
 #endif
@@ -149,15 +187,28 @@ GRETA_DEVICE void produce(SharedMemory shared, const TensorMap& map_a, const Ten
     GRETA_UNROLL
     for (u32 panel = 0; panel < 2; ++panel) {
       copy_box(shared, rings.rows.index * TileA::bytes + panel * TileA::panel_bytes, map_a,
-               k + panel * 64, tile.row, rings.rows.filled());
+               k + panel * 64, tile.group.first + tile.group.row, rings.rows.filled());
     }
     rings.rows.next();
   }
 }
 
-// The first line of a product that this lane has; the other one is eight further.
+// The column of the tile that a lane's first line of a product is of. The second line is of the column eight
+// further, or with gates of the same one.
+GRETA_DEVICE u32 column_of_lane(u32 product) {
+  return (warpgroup_index() * products + product) * product_cols + wave_index() % 4 * wave_cols +
+         lane_index() / 4;
+}
+
+// The first line of a product in shared memory that this lane has; the other one is next_line further.
 GRETA_DEVICE u32 line_of_lane(u32 product) {
-  return (warpgroup_index() * products + product) * 64 + wave_index() % 4 * 16 + lane_index() / 4;
+  return column_of_lane(product) + (GATED ? warpgroup_index() * next_line : 0);
+}
+
+// The row of weights of a lane's line; those past the last one repeat it.
+GRETA_DEVICE u32 row_of_weights(const Arguments& args, Tile tile, u32 product, u32 second) {
+  const u32 col = tile.col + column_of_lane(product) + (GATED ? 0 : second * 8);
+  return first_line_of(tile.group, args.n) + smaller(col, args.n - 1) + (GATED ? second * args.n : 0);
 }
 
 // Starts the products of `count` fragments of weights with A from k of a step on. `fresh`: sums begin with
@@ -200,110 +251,22 @@ GRETA_DEVICE void add_scaled(Sums& total, const Sums& part, const float (&scale)
 #include "quantized_gemm/tma_blocks.hip"
 #endif
 
-// Stores rows of the warpgroup's buffer, which begin at `row` and `col` of C, `width` elements at a time,
-// of which rows of C have a multiple.
-template <u32 width>
-GRETA_DEVICE void store_rows(const Arguments& args, const Out* buffer, u32 row, u32 col) {
-  constexpr u32 of_row = 64 / width, threads = 4 * wave_size;
-  for (u32 first = 0; first < stored_rows * of_row; first += threads) {
-    const u32 at = first + thread_index() % threads, to_row = row + at / of_row, place = at % of_row * width;
-    if (at >= stored_rows * of_row || to_row >= args.m || col + place >= args.n) continue;
-    store_pack(args.c + u64(to_row) * args.n + col + place,
-               load_pack<width>(buffer + at / of_row * stored_pitch + place));
-  }
-}
+#include "quantized_gemm/tma_store.hip"
 
-// Stores a warpgroup's sums: a product's 64 rows are columns of C.
-GRETA_DEVICE void store_tile(const Arguments& args, Out* buffer, Tile tile,
-                             const Sums (&totals)[products]) {
-  const u32 lane = lane_index();
-  GRETA_UNROLL
-  for (u32 product = 0; product < products; ++product) {
-    const u32 of_wave = wave_index() % 4 * 16, col = tile.col + line_of_lane(product) - lane / 4 - of_wave;
-    GRETA_UNROLL
-    for (u32 first = 0; first < BM; first += stored_rows) {
-      GRETA_UNROLL
-      for (u32 i = 0; i < stored_rows / 2; ++i) {
-        const u32 at = first + i / 4 * 8, row = i / 4 * 8 + lane % 4 * 2 + i % 2;
-        const u32 in_col = of_wave + lane / 4 + i % 4 / 2 * 8;
-        float sum = totals[product].eight[at / 8][i % 4];
-#if EPILOGUE != 0
-        const u32 of_row = tile.row + first + row, of_col = col + in_col;
-        if (of_row < args.m && of_col < args.n) sum += added_to(args.added, of_row, of_col, args.n);
-#endif
-        buffer[row * stored_pitch + in_col] = narrow<Out>(sum);
-      }
-      partial_sync<4 * wave_size>(1 + warpgroup_index());
-      if (args.n % unit == 0) {
-        store_rows<unit>(args, buffer, tile.row + first, col);
-      } else if (args.n % 2 == 0) {
-        store_rows<2>(args, buffer, tile.row + first, col);
-      } else {
-        store_rows<1>(args, buffer, tile.row + first, col);
-      }
-      partial_sync<4 * wave_size>(1 + warpgroup_index());
-    }
-  }
-}
-
-#if SPLIT > 1
-// Puts a warpgroup's sums to the tile in shared memory.
-GRETA_DEVICE void put_sums(float* sums, const Sums (&totals)[products]) {
-  GRETA_UNROLL
-  for (u32 product = 0; product < products; ++product) {
-    float* const to = sums + lane_index() % 4 * 2 * tile_pitch + line_of_lane(product);
-    GRETA_UNROLL
-    for (u32 i = 0; i < BM / 2; ++i) {
-      to[(i / 4 * 8 + i % 2) * tile_pitch + i % 4 / 2 * 8] = totals[product].eight[i / 4][i % 4];
-    }
-  }
-}
-
-// Adds up the slices of this block's share of the tile's rows, in the order of K, and stores them.
-GRETA_DEVICE void add_slices(const Arguments& args, const float* sums, Tile tile) {
-  constexpr u32 share = BM / SPLIT, fours = BN / 4;
-  const u32 rank = block_z();
-  const float* of_slice[SPLIT];
-  GRETA_UNROLL
-  for (u32 s = 0; s < SPLIT; ++s) of_slice[s] = place_in_block(s, sums);
-  GRETA_UNROLL
-  for (u32 at = thread_index(); at < share * fours; at += THREADS) {
-    const u32 in_row = rank * share + at / fours, in_col = at % fours * 4;
-    const u32 row = tile.row + in_row, col = tile.col + in_col;
-    if (row >= args.m || col >= args.n) continue;
-    Pack<float, 4> slice[SPLIT];
-    GRETA_UNROLL
-    for (u32 s = 0; s < SPLIT; ++s) slice[s] = load_pack<4>(of_slice[s] + in_row * tile_pitch + in_col);
-    float sum[4] = {};
-    GRETA_UNROLL
-    for (u32 i = 0; i < 4 * SPLIT; ++i) sum[i % 4] += element(slice[i / 4], i % 4);
-#if EPILOGUE != 0
-    for (u32 i = 0; i < 4 && col + i < args.n; ++i) sum[i] += added_to(args.added, row, col + i, args.n);
-#endif
-    Out* const to = args.c + u64(row) * args.n + col;
-    if (args.n % 4 == 0) {
-      store_pack(to, narrow_pack<Out>(sum));
-    } else {
-      for (u32 i = 0; i < 4 && col + i < args.n; ++i) to[i] = narrow<Out>(sum[i]);
-    }
-  }
-}
-#endif
-
-TMA_KERNEL quantized_gemm_tma(const In*, const u8* __restrict__ b, const Scale* __restrict__ scales,
-                              const u8* __restrict__ zeros, const Out* __restrict__ added,
-                              Out* __restrict__ c, u32 m, u32 n, u32 k,
-                              u32 tiles_m, u32 tiles, u32 slice_steps, TENSOR_MAP_PARAMETER map_a
+TMA_KERNEL QUANTIZED_ENTRY(tma)(const In*, const u8* __restrict__ b, const Scale* __restrict__ scales,
+                                const u8* __restrict__ zeros, const Out* __restrict__ added,
+                                Out* __restrict__ c, u32 m, u32 n, u32 k, u32 tiles_m GROUP_PARAMETERS,
+                                u32 tiles, u32 slice_steps, TENSOR_MAP_PARAMETER map_a
 #if SCALES_BESIDE
-                              ,
-                              TENSOR_MAP_PARAMETER map_b
+                                ,
+                                TENSOR_MAP_PARAMETER map_b
 #endif
 ) {
 #if !SCALES_BESIDE
   const TensorMap& map_b = map_a;  // not used
 #endif
   GRETA_PANELS_SHARED(u8, shared);
-  const Arguments args = {{b, scales, zeros}, added, c, m, n, k, tiles_m};
+  const Arguments args = {{b, scales, zeros}, added, c, n, k, tiles_m, ALL_ROWS};
   const u32 block = block_index<THREADS>(), steps = (k + step - 1) / step;
   if (block >= tiles) return;  // of the whole cluster
   const u32 blocks = RESIDENT ? gridDim.x : tiles;
@@ -329,8 +292,11 @@ TMA_KERNEL quantized_gemm_tma(const In*, const u8* __restrict__ b, const Scale* 
   if (wave_index() >= THREADS / WAVE) {
     if constexpr (COPIERS > WAVE) give_registers<few_registers>();
     if (copier) {
-      for (u32 index = block; index < tiles; index += blocks) {
-        produce(memory, map_a, map_b, tile_of(args, index), first, of_slice, rings);
+      Tile tile = {};
+      for (u32 index = block;; index += blocks) {
+        index = find_tile(args, index, blocks, tiles, tile);
+        if (index >= tiles) break;
+        produce(args, memory, map_a, map_b, tile, first, of_slice, rings);
       }
     }
 #if SPLIT > 1
@@ -340,10 +306,13 @@ TMA_KERNEL quantized_gemm_tma(const In*, const u8* __restrict__ b, const Scale* 
 #endif
   } else {
     if constexpr (COPIERS > WAVE) take_registers<many_registers>();
-    Ahead ahead = load_ahead(args, tile_of(args, block), first);
-    for (u32 index = block; index < tiles; index += blocks) {
-      const Tile tile = tile_of(args, index);
-      const Tile after = RESIDENT && index + blocks < tiles ? tile_of(args, index + blocks) : tile;
+    Tile tile = {};
+    u32 index = find_tile(args, block, blocks, tiles, tile);
+    if (index >= tiles) return;
+    Ahead ahead = load_ahead(args, tile, first);
+    while (index < tiles) {
+      Tile after = tile;
+      index = RESIDENT ? find_tile(args, index + blocks, blocks, tiles, after) : tiles;
       Sums totals[products] = {};
       consume(args, shared, memory, tile, after, first, of_slice, rings, ahead, totals);
 #if SPLIT > 1
@@ -357,6 +326,7 @@ TMA_KERNEL quantized_gemm_tma(const In*, const u8* __restrict__ b, const Scale* 
       store_tile(args, reinterpret_cast<Out*>(shared + stored_start + warpgroup_index() * stored_bytes),
                  tile, totals);
 #endif
+      tile = after;
     }
   }
 }

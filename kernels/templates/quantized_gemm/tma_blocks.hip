@@ -38,7 +38,7 @@ GRETA_DEVICE BlockLines lines_of(const Arguments& args, Tile tile) {
   BlockLines lines;
   GRETA_UNROLL
   for (u32 i = 0; i < 2; ++i) {
-    const u32 line = smaller(tile.col + line_of_lane(0) + i * 8, args.n - 1);
+    const u32 line = row_of_weights(args, tile, 0, i);
     lines.line[i] = args.weights.integers + u64(line) * (args.k / weights) * bytes;
   }
   lines.steps = (args.k + step - 1) / step;

@@ -20,7 +20,7 @@ GRETA_DEVICE StepScales load_scales(const Arguments& args, Tile tile, u32 step_i
   for (u32 product = 0; product < products; ++product) {
     GRETA_UNROLL
     for (u32 i = 0; i < groups_of_step * 2; ++i) {
-      const u32 line = smaller(tile.col + line_of_lane(product) + i % 2 * 8, args.n - 1);
+      const u32 line = row_of_weights(args, tile, product, i % 2);
       const u32 group = step_index * groups_of_step + i / 2;
       const u64 at = u64(line) * groups + smaller(group, groups - 1);
       Scale scale = load_now(args.weights.scales + at);
@@ -61,7 +61,7 @@ GRETA_DEVICE void read_rounded(const LaneWeights& from, u32 product, u32 half, u
     GRETA_UNROLL
     for (u32 i = 0; i < 2; ++i) zero[i] = pair_zero(scales.zero[product][group][i]);
     Fragment part[count];
-    read_fragments(from.line + product * (64 * 128), half * half_fragments + first, from.swap, selector,
+    read_fragments<next_line>(from.line + product * (product_cols * 128), half * half_fragments + first, from.swap, selector,
                    zero, part);
     GRETA_UNROLL
     for (u32 i = 0; i < count * 4; ++i) {
@@ -77,7 +77,7 @@ GRETA_DEVICE void read_half(const LaneWeights& from, u32 product, u32 group, u32
                             const StepScales& scales, PairZero (&pair)[2], Half& fragments) {
   GRETA_UNROLL
   for (u32 i = 0; half == 0 && i < 2; ++i) pair[i] = pair_zero(scales.zero[product][group][i]);
-  read_fragments(from.line + product * (64 * 128), (group * 2 + half) * half_fragments, from.swap,
+  read_fragments<next_line>(from.line + product * (product_cols * 128), (group * 2 + half) * half_fragments, from.swap,
                  selector, pair, fragments);
 }
 

@@ -112,7 +112,7 @@ Operation make_quantized_grouped_gemm() {
              {{64, 128, 2048, 7168}, {{"form", "masked"}, {"weights", "int8"}}},
              {{7, 100, 1001, 768}, {{"zeros", "groups"}, {"group", "64"}, {"routing", "skewed"}}}};
   // They read a shape with groups.
-  t.variants = {quantized_gemm::matrix(), quantized_gemm::tiled()};
+  t.variants = {quantized_gemm::tma(), quantized_gemm::matrix(), quantized_gemm::tiled()};
   t.untuned = Operation::Untuned::best_predicted;
   t.check = quantized_grouped_gemm::check;
   t.shape = [](const Problem& problem) {
