@@ -41,8 +41,6 @@ GRETA_DEVICE u32 selector_of_lane() {
 struct PairZero {
 #if FORMAT == 0 && IN_BF16 && ZEROS
   u32 power, zero;
-#elif FORMAT == 1 && IN_BF16
-  float both;
 #else
   u32 both;
 #endif
@@ -61,7 +59,7 @@ GRETA_DEVICE PairZero pair_zero(u32 zero) {
 #elif FORMAT == 0
   return {twice_bf16(128.0f + float(zero))};
 #else
-  return {float_from_bits(0x4b000000U | zero)};
+  return {twice_bf16(float(zero) - 128.0f)};
 #endif
 }
 
@@ -91,15 +89,15 @@ GRETA_DEVICE u32 pair_of_weights(u32 word, u32 next, u32 selector, PairZero zero
 #else
   return difference(large, zero.both);
 #endif
-#else
+#elif IN_F16
   const u32 flip = ZEROS ? 0U : 0x00800080U;  // from two's complement
   const u32 bytes = (spread_bytes(word, next, selector) & 0x00ff00ffU) ^ flip;
-#if IN_F16
   return scaled_differences(bytes | 0x64006400U, 0x3c003c00U, zero.both);
+#elif ZEROS
+  // 128 less than an integer, and than the zero point.
+  return difference(signed_elements(spread_bytes(word, next, selector) ^ 0x00800080U), zero.both);
 #else
-  return upper_halves(float_from_bits(0x4b000000U | (bytes & 255U)) - zero.both,
-                      float_from_bits(0x4b000000U | bytes >> 16) - zero.both);
-#endif
+  return signed_elements(spread_bytes(word, next, selector));
 #endif
 }
 

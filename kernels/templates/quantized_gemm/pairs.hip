@@ -125,19 +125,19 @@ GRETA_DEVICE u32 scaled_difference(u32 x, float factor, u32 offset) {
 #else
 GRETA_DEVICE u32 twice_bf16(float x) { return narrow_bf16(x).bits * 0x10001U; }
 
-// x - offset of two bf16, which the type has.
-GRETA_DEVICE u32 difference(u32 x, u32 offset) {
+// x + y of two bf16, which the type has.
+GRETA_DEVICE u32 sum_of(u32 x, u32 y) {
 #if defined(GRETA_NVIDIA)
   u32 pair;
-  asm("fma.rn.bf16x2 %0, %1, %2, %3;"
-      : "=r"(pair)
-      : "r"(x), "r"(0x3f803f80U), "r"(offset ^ 0x80008000U));
+  asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(pair) : "r"(x), "r"(0x3f803f80U), "r"(y));
   return pair;
 #else
-  return upper_halves(float_from_bits(x << 16) - float_from_bits(offset << 16),
-                      float_from_bits(x & 0xffff0000U) - float_from_bits(offset & 0xffff0000U));
+  return upper_halves(float_from_bits(x << 16) + float_from_bits(y << 16),
+                      float_from_bits(x & 0xffff0000U) + float_from_bits(y & 0xffff0000U));
 #endif
 }
+// x - offset.
+GRETA_DEVICE u32 difference(u32 x, u32 offset) { return sum_of(x, offset ^ 0x80008000U); }
 #endif
 
 #if IN_BF16 && FORMAT == 6
@@ -174,6 +174,17 @@ GRETA_DEVICE u32 selected(u32 word, u32 mask, u32 power) {
   return result;
 #else
   return (word & mask) | power;
+#endif
+}
+
+// Bytes 0 and 2 of `bytes`, in two's complement, as elements of A's type. The other bytes are any.
+GRETA_DEVICE u32 signed_elements(u32 bytes) {
+#if IN_BF16
+  // Seven bits above 128, less 128, or less 256 where the sign is set.
+  return sum_of(selected(bytes, 0x007f007fU, 0x43004300U), selected(bytes, 0x00800080U, 0xc300c300U));
+#else
+  const u32 large = ((bytes & 0x00ff00ffU) ^ 0x00800080U) | 0x64006400U;
+  return scaled_differences(large, 0x3c003c00U, twice_f16(1152.0f));
 #endif
 }
 

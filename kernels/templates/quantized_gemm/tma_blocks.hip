@@ -91,7 +91,7 @@ GRETA_DEVICE void make_unit(Raw& raw, u32 block, u32, Unit& unit) {
       const u32 bytes = apart(raw.integers[block][i][e % 2]);
       pair = elements_of<true>(bytes >> e / 2 * 4 & 0x000f000fU, 8);
 #else
-      pair = elements_of<false>(apart(raw.integers[block][i][e]) ^ 0x00800080U, 128);
+      pair = signed_elements(apart(raw.integers[block][i][e]));
 #endif
     }
   }
