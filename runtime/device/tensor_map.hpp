@@ -22,13 +22,16 @@ struct TensorMap {
   /// pair_bytes after the first one. A multiple of 16; `rows` and `box_rows` are even, and a box
   /// starts at an even row.
   std::uint64_t pair_bytes = 0;
+  /// Not 0: a box has so many bytes of each row, one row after the other, a multiple of 16 and at
+  /// most 512. Else it has 128, whose chunks of 16 are exchanged: chunk c of row r is at c ^ r % 8.
+  std::uint32_t plain_bytes = 0;
   bool operator==(const TensorMap&) const = default;
 };
 
 /// Size and alignment of a tensor map in an argument block.
 constexpr std::size_t tensor_map_bytes = 128, tensor_map_alignment = 64;
 
-/// Columns of a box of 16-bit elements, which fill 128 bytes; of f32, half as many.
+/// Columns of a box of 16-bit elements that is not plain, which fill 128 bytes; of f32, half as many.
 constexpr std::uint32_t box_columns = 64;
 
 }  // namespace greta::device

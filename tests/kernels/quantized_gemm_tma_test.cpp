@@ -7,9 +7,10 @@
 // Protects: variant `tma` of quantized_gemm: kernels for sm_90, run on the sm_80 that hip-host
 // emulates, with the tensor copies, counted barriers and warpgroup products that hip-host has
 // beside it: every format, type, group and kind of zero point, rings that go round, tiles past the
-// ends, k that ends in a step, one and two products of a warpgroup, workgroups that stay, gates,
-// groups of rows, and weights that are rounded, only where the problem or the types allow it. Also
-// the norms of `stream`: rows as sums of pieces, with each epilogue, on inputs of any magnitude.
+// ends, k that ends in a step, blocks in boxes and loaded by lanes, one and two products of a
+// warpgroup, workgroups that stay, gates, groups of rows, and weights that are rounded, only where
+// the problem or the types allow it. Also the norms of `stream`: rows as sums of pieces, with each
+// epilogue, on inputs of any magnitude.
 namespace greta::test::quantized_gemm_tma_test {
 namespace {
 
@@ -143,6 +144,54 @@ std::vector<Case> cases() {
        bf16,
        {17, 129, 256},
        "BM=32 BN=128 GROUPS=2 STAGES=2 RESIDENT=0"},
+      {"q4_0_in_boxes",
+       "q4_0",
+       "128",
+       "none",
+       f16,
+       f32,
+       {70, 130, 1280},
+       "BM=48 BN=128 GROUPS=2 STAGES=3 RESIDENT=1"},
+      {"q4_0_in_boxes_of_one_warpgroup",
+       "q4_0",
+       "128",
+       "none",
+       bf16,
+       bf16,
+       {33, 70, 768},
+       "BM=32 BN=64 GROUPS=1 STAGES=2 RESIDENT=0"},
+      {"q8_0_in_boxes",
+       "q8_0",
+       "128",
+       "none",
+       f16,
+       f16,
+       {40, 200, 512},
+       "BM=32 BN=192 GROUPS=3 STAGES=2 RESIDENT=1"},
+      {"q8_0_in_boxes_of_bf16",
+       "q8_0",
+       "128",
+       "none",
+       bf16,
+       f32,
+       {50, 130, 256},
+       "BM=64 BN=128 GROUPS=2 STAGES=2 RESIDENT=0"},
+      {"q6_k_in_boxes",
+       "q6_k",
+       "128",
+       "none",
+       f16,
+       f32,
+       {33, 150, 2048},
+       "BM=32 BN=128 GROUPS=2 STAGES=2 RESIDENT=1"},
+      {"q6_k_in_boxes_of_bf16",
+       "q6_k",
+       "128",
+       "none",
+       bf16,
+       bf16,
+       {20, 70, 2048},
+       "BM=16 BN=64 GROUPS=1 STAGES=3 RESIDENT=0"},
       {"mxfp4_of_f16",
        "mxfp4",
        "128",

@@ -34,7 +34,7 @@ std::vector<TensorSpec> tensors(const Problem& problem) {
                     .dtype = DType::u8,
                     .rows = rows,
                     .cols = row_bytes(*format, length),
-                    .alignment = quantized_gemm::weights_alignment(*format)});
+                    .alignment = quantized_gemm::weights_alignment(*format, length)});
     if (!s.has_scales()) return;
     list.push_back(
         {name + std::string("_scales"), Role::input, s.scales(), rows, length / s.group});

@@ -48,9 +48,8 @@ Shape shape_of(const Problem& problem) {
   return shape;
 }
 
-std::int64_t weights_alignment(WeightFormat format) {
-  const std::int64_t unit = in_blocks(format) ? block_bytes(format) : 16;
-  return unit % 16 == 0 ? 16 : 2;
+std::int64_t weights_alignment(WeightFormat format, std::int64_t k) {
+  return !in_blocks(format) || row_bytes(format, k) % 16 == 0 ? 16 : 2;
 }
 
 void add_group_attributes(std::vector<Attribute>& list, const std::string& line) {
@@ -84,7 +83,7 @@ void add_weights(std::vector<TensorSpec>& list, const Shape& s, std::int64_t row
                   .dtype = DType::u8,
                   .rows = rows,
                   .cols = row_bytes(s.format, s.k),
-                  .alignment = weights_alignment(s.format)});
+                  .alignment = weights_alignment(s.format, s.k)});
   // Bytes beside the weights are loaded in pairs at most.
   const auto beside = [&](const char* name, DType type) {
     TensorSpec spec{name, Role::input, type, rows, s.row_scales()};

@@ -53,10 +53,9 @@ struct Shape : gemm::RowGroups {
 /// The largest number of rows whose norm can be part of a product.
 constexpr std::int64_t most_normed_rows = 8;
 
-/// Returns the alignment of weights, which is that of their widest load: 16 bytes of integers,
-/// where rows and blocks are multiples of that, or halves of words (load_quads() and load_halves()
-/// in weights.hip).
-std::int64_t weights_alignment(WeightFormat format);
+/// Returns the alignment of weights with rows of k: 16 bytes of integers, and where rows of blocks
+/// are multiples of that, as boxes of a tensor map begin there; else that of halves of words.
+std::int64_t weights_alignment(WeightFormat format, std::int64_t k);
 
 /// Adds the attributes of integers in groups: `group`, the weights along `line` ("k", "a row") that
 /// share a scale, and `zeros`, whether a group has a zero point.

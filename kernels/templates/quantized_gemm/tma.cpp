@@ -20,7 +20,6 @@ namespace greta::kernels::quantized_gemm {
 namespace {
 
 constexpr std::int64_t step = 128;         ///< k of a stage
-constexpr std::int64_t box_bytes = 128;    ///< of a line of weights
 constexpr std::int64_t product_cols = 64;  ///< columns of C, which are rows of a product
 
 bool offered(const Shape& shape, const DeviceInfo& device) {
@@ -39,19 +38,29 @@ std::int64_t threads_of(const Config& config, std::int64_t wave) {
   return (groups == 1 ? 5 : groups * 4 + 4) * wave;
 }
 
+/// Returns the bytes of a line of weights that a box has, or 0 if there are no boxes: rows of
+/// blocks must be multiples of 16 bytes for them. Boxes of blocks have 256 weights of a line, and
+/// are as long as lines that begin in different banks of shared memory.
+std::int64_t box_bytes(const Shape& shape) {
+  if (!in_blocks(shape.format)) return 128;
+  if (row_bytes(shape.format, shape.k) % 16 != 0) return 0;
+  return shape.format == WeightFormat::q8_0 ? 272 : shape.format == WeightFormat::q6_k ? 240 : 144;
+}
+
 /// Returns the number of boxes of weights in shared memory: those of the stages of A, and one more
-/// where a box has the weights of several. Blocks are not copied.
+/// where a box has the weights of several.
 std::int64_t line_stages(const Shape& shape, const Config& config) {
-  if (in_blocks(shape.format)) return 0;
+  if (box_bytes(shape) == 0) return 0;
   const std::int64_t stages = config["STAGES"];
-  return traits(shape.format).bits == 4 ? stages / 2 + 1 : stages;
+  const bool several = in_blocks(shape.format) || traits(shape.format).bits == 4;
+  return several ? stages / 2 + 1 : stages;
 }
 
 /// Returns the bytes of dynamic shared memory, as tma.hip has them.
 std::int64_t shared_bytes(const Shape& shape, const Config& config) {
   const std::int64_t bm = config["BM"], bn = config["BN"], stages = config["STAGES"];
   const std::int64_t lines = line_stages(shape, config);
-  const std::int64_t rings = stages * bm * step * 2 + lines * bn * box_bytes;
+  const std::int64_t rings = stages * bm * step * 2 + lines * bn * box_bytes(shape);
   const std::int64_t barriers = (stages + lines) * 16;
   if (config["SPLIT"] > 1) return std::max(rings, bm * (bn + 4) * 4) + barriers;
   const std::int64_t rows = bm % 32 == 0 ? 32 : bm % 16 == 0 ? 16 : 8;
@@ -63,12 +72,20 @@ std::int64_t products_of(const Config& config) {
   return config["BN"] / config["GROUPS"] / product_cols;
 }
 
-/// Returns the registers of the parts of blocks that a lane has loaded (tma_blocks.hip).
-std::int64_t block_registers(WeightFormat format) {
-  return format == WeightFormat::q4_0   ? 24
-         : format == WeightFormat::q8_0 ? 40
-         : format == WeightFormat::q4_k ? 32
-                                        : 52;
+/// Returns the registers of the parts of blocks that a lane has loaded (tma_units.hip): of boxes
+/// those of a unit, else of a step.
+std::int64_t block_registers(const Shape& shape) {
+  const bool boxes = box_bytes(shape) != 0;
+  switch (shape.format) {
+    case WeightFormat::q4_0:
+      return boxes ? 6 : 24;
+    case WeightFormat::q8_0:
+      return boxes ? 10 : 40;
+    case WeightFormat::q4_k:
+      return 16;
+    default:
+      return boxes ? 34 : 52;
+  }
 }
 
 /// Returns the number of 32-bit registers that a thread of a warpgroup needs at least: sums, those
@@ -79,7 +96,7 @@ std::int64_t least_registers(const Shape& shape, const Config& config) {
   const std::int64_t products = products_of(config), group = shape.group;
   const bool rounds = config["ROUND"] != 0;
   const std::int64_t sums = config["BM"] / 2 * (products + (rounds ? 0 : 1));
-  if (in_blocks(shape.format)) return sums + 16 + block_registers(shape.format) + addresses;
+  if (in_blocks(shape.format)) return sums + 16 + block_registers(shape) + addresses;
   const std::int64_t operands = rounds ? step / 4 : group / 4;
   return sums + operands + products * (step / group) * (shape.zeros ? 8 : 4) + addresses;
 }
@@ -182,6 +199,7 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
   add_parameters(defines, config);
   defines.emplace_back("WAVE", std::to_string(wave));
   defines.emplace_back("LINE_STAGES", std::to_string(line_stages(shape, config)));
+  defines.emplace_back("LINE_BYTES", std::to_string(box_bytes(shape)));
   defines.emplace_back("SHARED_BYTES", std::to_string(shared_bytes(shape, config)));
   std::vector<Argument> given = arguments(shape, tiles_along_m(shape, config));
   for (const std::int64_t count :
@@ -190,11 +208,12 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
     given.emplace_back(static_cast<std::uint32_t>(count));
   }
   given.push_back(map_of_lines(0, shape.all_rows(), shape.k * 2, config["BM"]));
-  if (!in_blocks(shape.format)) {
+  if (box_bytes(shape) != 0) {
     // Gates and ups of a warpgroup are boxes of their own.
     const std::int64_t lines = shape.gated() ? config["BN"] / config["GROUPS"] / 2 : config["BN"];
-    given.push_back(
-        map_of_lines(1, shape.groups * shape.products(), row_bytes(shape.format, shape.k), lines));
+    given.push_back(map_of_lines(1, shape.groups * shape.products(),
+                                 row_bytes(shape.format, shape.k), lines,
+                                 in_blocks(shape.format) ? box_bytes(shape) : 0));
   }
   LaunchPlan plan;
   const std::string_view folder = shape.grouped() ? "quantized_grouped_gemm" : "quantized_gemm";
@@ -347,8 +366,8 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   const double written = shape.gated() ? bn / 2 : bn;
   work.written_bytes = bm * written * bytes_of(shape.out, 1.0) / split;
   work.shared_traffic = work.steps * step * (bm * 2 + bn * weight * 9 + bn / 64 * bm * 2);
-  // A lane loads pairs of bytes of blocks.
-  work.loads = 3 * work.steps + (blocks ? work.steps * step * bn * weight / 2 : 0);
+  // Without boxes, a lane loads pairs of bytes of blocks.
+  work.loads = 3 * work.steps + (box_bytes(shape) == 0 ? work.steps * step * bn * weight / 2 : 0);
   work.barriers = latencies(shape, config, work.steps);
   if (split > 1) {
     work.barriers += 10 + 4 * bm * bn / 300;  // the exchange, by its cost

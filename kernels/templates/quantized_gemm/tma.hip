@@ -4,8 +4,9 @@
 //
 // What one thread of a further wave copies there, in boxes (tensor_copy.hip), lies in two rings: A in
 // steps of 128 k, and weights in boxes of 128 bytes of each line. Of a ring's buffers, each has a barrier
-// that ends a phase when it is filled, and one that does when all who read it are done. Blocks of GGUF
-// files begin anywhere: lanes load their parts of them themselves.
+// that ends a phase when it is filled, and one that does when all who read it are done. Boxes of GGUF's
+// blocks have 256 k. Where rows of blocks are no multiples of 16 bytes, lanes load their parts of
+// them themselves: LINE_STAGES is 0.
 //
 // GROUPS warpgroups share the BN columns of a tile. With gates, a lane's two lines of a product are a gate and
 // its up, and a tile has BN / 2 columns of C. The products of weights with one scale are added to
@@ -16,8 +17,8 @@
 
 #if !defined(BM) || !defined(BN) || !defined(GROUPS) || !defined(STAGES) || !defined(SPLIT) || \
     !defined(RESIDENT) || !defined(ROUND) || !defined(WAVE) || !defined(SHARED_BYTES) || \
-    !defined(LINE_STAGES)
-#error "BM BN GROUPS STAGES SPLIT RESIDENT ROUND WAVE SHARED_BYTES LINE_STAGES must be defined"
+    !defined(LINE_STAGES) || !defined(LINE_BYTES)
+#error "BM BN GROUPS STAGES SPLIT RESIDENT ROUND WAVE SHARED_BYTES LINE_{STAGES,BYTES} must be defined"
 #endif
 #if BM % 8 != 0 || BN % (GROUPS * 64) != 0 || STAGES < 2 || (LINE_STAGES != 0 && LINE_STAGES < 2) || \
     (SPLIT > 1 && (RESIDENT || BM % SPLIT != 0))
@@ -62,12 +63,15 @@ constexpr u32 next_line = GATED ? 32 * products : 8;
 typedef PanelTile<BM, step / 8> TileA;
 typedef WarpgroupSums<BM> Sums;
 
-// Buffers of weights: none of blocks.
+// Buffers of weights.
 #if SCALES_BESIDE
-constexpr u32 line_box = BN * 128, steps_of_box = box_weights / step;
+constexpr u32 steps_of_box = box_weights / step;
 #else
-constexpr u32 line_box = 0;
+constexpr u32 steps_of_box = 2;
+constexpr u32 block_weights = FORMAT < 4 ? 32 : 256;
+constexpr u32 block_bytes = FORMAT == 2 ? 18 : FORMAT == 3 ? 34 : FORMAT == 4 ? 144 : 210;
 #endif
+constexpr u32 line_box = LINE_STAGES > 0 ? BN * LINE_BYTES : 0;
 constexpr u32 lines_start = STAGES * TileA::bytes;
 constexpr u32 rings_end = lines_start + LINE_STAGES * line_box;
 
@@ -110,7 +114,7 @@ struct Ring {
 
 struct Rings {
   Ring<STAGES> rows;
-#if SCALES_BESIDE
+#if LINE_STAGES
   Ring<LINE_STAGES> lines;
 #endif
 };
@@ -150,16 +154,24 @@ GRETA_DEVICE u32 find_tile(const Arguments& args, u32 index, u32 blocks, u32 til
   return index;
 }
 
-#if SCALES_BESIDE
+#if LINE_STAGES
+// The step of a box that step i is, of those from step `first` on. Boxes of blocks begin at even steps.
+GRETA_DEVICE u32 place_in_box(u32 first, u32 i) { return (SCALES_BESIDE ? i : first + i) % steps_of_box; }
+
 // Copies the box of a tile's weights from this k on. The map has elements of 16 bits.
 GRETA_DEVICE void copy_lines(const Arguments& args, SharedMemory shared, const TensorMap& map, Tile tile,
                              u32 k, const Ring<LINE_STAGES>& ring) {
-  const u32 to = lines_start + ring.index * line_box, at = u32(bytes_of_weights(k)) / 2;
+  const u32 to = lines_start + ring.index * line_box;
+#if SCALES_BESIDE
+  const u32 at = u32(bytes_of_weights(k)) / 2;
+#else
+  const u32 at = k / block_weights * (block_bytes / 2);
+#endif
   const u32 line = first_line_of(tile.group, args.n) + tile.col;
 #if GATED
   GRETA_UNROLL
   for (u32 part = 0; part < 2 * GROUPS; ++part) {  // gates and ups of each warpgroup
-    copy_box(shared, to + part * (next_line * 128), map, at,
+    copy_box(shared, to + part * (next_line * LINE_BYTES), map, at,
              line + part % 2 * args.n + part / 2 * next_line, ring.filled());
   }
 #else
@@ -174,11 +186,12 @@ GRETA_DEVICE void produce(const Arguments& args, SharedMemory shared, const Tens
   GRETA_NO_UNROLL
   for (u32 i = 0; i < steps; ++i) {
     const u32 k = (first + i) * step;
-#if SCALES_BESIDE
-    if (i % steps_of_box == 0) {
+#if LINE_STAGES
+    const u32 place = place_in_box(first, i);
+    if (place == 0 || i == 0) {
       rings.lines.emptied().wait(rings.lines.parity ^ 1);
       rings.lines.filled().expect(line_box);
-      copy_lines(args, shared, map_b, tile, k, rings.lines);
+      copy_lines(args, shared, map_b, tile, k - place * step, rings.lines);
       rings.lines.next();
     }
 #endif
@@ -257,12 +270,12 @@ TMA_KERNEL QUANTIZED_ENTRY(tma)(const In*, const u8* __restrict__ b, const Scale
                                 const u8* __restrict__ zeros, const Out* __restrict__ added,
                                 Out* __restrict__ c, u32 m, u32 n, u32 k, u32 tiles_m GROUP_PARAMETERS,
                                 u32 tiles, u32 slice_steps, TENSOR_MAP_PARAMETER map_a
-#if SCALES_BESIDE
+#if LINE_STAGES
                                 ,
                                 TENSOR_MAP_PARAMETER map_b
 #endif
 ) {
-#if !SCALES_BESIDE
+#if !LINE_STAGES
   const TensorMap& map_b = map_a;  // not used
 #endif
   GRETA_PANELS_SHARED(u8, shared);
@@ -272,7 +285,7 @@ TMA_KERNEL QUANTIZED_ENTRY(tma)(const In*, const u8* __restrict__ b, const Scale
   const u32 blocks = RESIDENT ? gridDim.x : tiles;
   const u32 first = SPLIT > 1 ? smaller(block_z() * slice_steps, steps) : 0;
   const u32 of_slice = SPLIT > 1 ? smaller(slice_steps, steps - first) : steps;
-#if SCALES_BESIDE
+#if LINE_STAGES
   Rings rings{{shared + barriers_start}, {shared + barriers_start + 2 * 8 * STAGES}};
 #else
   Rings rings{{shared + barriers_start}};
@@ -282,7 +295,7 @@ TMA_KERNEL QUANTIZED_ENTRY(tma)(const In*, const u8* __restrict__ b, const Scale
   if (copier) {
     expect_map(map_a);
     rings.rows.open();
-#if SCALES_BESIDE
+#if LINE_STAGES
     expect_map(map_b);
     rings.lines.open();
 #endif

@@ -1,253 +1,72 @@
-// How warpgroups multiply weights that are blocks of GGUF files (tma.hip). A lane loads the halves of words
-// that it needs of its two lines, those of the next step as soon as this step's have become operands. A
-// unit has one scale: while matrix cores multiply one, threads make the operands of the next one.
-//
-// The units of q4_0 and q8_0 are their blocks. In q4_k, each 32 k are two units: with the integers, and with
-// ones, whose sums are those of A. A weight s q - m is s (q - c) + (s c - m) there, where c is the integer
-// nearest to m / s, so that neither part is larger than about the weight: products of s q and of m by
-// themselves would cancel each other. Those of q6_k are 16 k.
+// How warpgroups multiply weights that are blocks of GGUF files (tma.hip), unit by unit (tma_units.hip): while
+// matrix cores multiply one, threads make the operands of the next one. Of boxes, a unit is read when it is
+// made; from device memory, those of the next step are loaded as soon as this step's have become operands.
 #pragma once
 
-constexpr u32 units_of_step = FORMAT >= 4 ? 8 : 4;
-constexpr u32 unit_fragments = FORMAT == 5 ? 1 : 2;
-static_assert(products == 1, "warpgroups have 64 columns each");
-
-struct Unit {
-  Fragment fragment[unit_fragments];
-  float scale[2];  // of the lane's lines
-#if FORMAT == 4
-  float rest[2];  // what is added to each weight of the line
-#endif
-};
-
-// The first of a step's k that a unit has.
-GRETA_DEVICE constexpr u32 k_of_unit(u32 unit) {
-  return FORMAT == 5 ? unit * 16 : FORMAT == 4 ? unit / 2 * 32 : unit * 32;
-}
-
-// Where the lane's lines begin; those past the last one repeat it.
-struct BlockLines {
-  const u8* line[2];
-  u32 steps;   // of a line
-  u32 blocks;  // of 32 weights
-};
-
-GRETA_DEVICE BlockLines lines_of(const Arguments& args, Tile tile) {
-  constexpr u32 weights = FORMAT < 4 ? 32 : 256;
-  constexpr u32 bytes = FORMAT == 2 ? 18 : FORMAT == 3 ? 34 : FORMAT == 4 ? 144 : 210;
-  BlockLines lines;
-  GRETA_UNROLL
-  for (u32 i = 0; i < 2; ++i) {
-    const u32 line = row_of_weights(args, tile, 0, i);
-    lines.line[i] = args.weights.integers + u64(line) * (args.k / weights) * bytes;
-  }
-  lines.steps = (args.k + step - 1) / step;
-  lines.blocks = args.k / 32;
-  return lines;
-}
-
-GRETA_DEVICE u32 load_half_now(const u8* from) {
-  return load_now(reinterpret_cast<const Scale*>(from)).bits;
-}
-GRETA_DEVICE float f16_of(u32 bits) { return to_float(f16{u16(bits)}); }
-
-// The bytes of half a word, in bytes 0 and 2.
-GRETA_DEVICE u32 apart(u32 half) { return spread_bytes(half, 0, 0x4140U); }
-
-#if FORMAT < 4
-constexpr u32 halves = FORMAT == 2 ? 2 : 4;  // of words that a lane has of a block
-struct Raw {
-  u32 integers[4][2][halves], scale[4][2];
-};
-
-GRETA_DEVICE void load_block(Raw& raw, const BlockLines& lines, u32 block, u32 step_index) {
-  constexpr u32 bytes = FORMAT == 2 ? 18 : 34;
-  const u32 index = step_index * 4 + block;
-  GRETA_UNROLL
-  for (u32 i = 0; i < 2; ++i) {
-    const u8* const from = lines.line[i] + u64(smaller(index, lines.blocks - 1)) * bytes;
-    raw.scale[block][i] = load_half_now(from);
-    if (index >= lines.blocks) raw.scale[block][i] = 0;
-    GRETA_UNROLL
-    for (u32 h = 0; h < halves; ++h) {
-      raw.integers[block][i][h] = load_half_now(from + 2 + lane_index() % 4 * 2 + h * 8);
-    }
-  }
-}
-
-GRETA_DEVICE void load_first(Raw& raw, const BlockLines& lines, u32 step_index) {
-  GRETA_UNROLL
-  for (u32 block = 0; block < 4; ++block) load_block(raw, lines, block, step_index);
-}
-
-GRETA_DEVICE void make_unit(Raw& raw, u32 block, u32, Unit& unit) {
-  GRETA_UNROLL
-  for (u32 i = 0; i < 2; ++i) {
-    unit.scale[i] = f16_of(raw.scale[block][i]);
-    GRETA_UNROLL
-    for (u32 e = 0; e < 4; ++e) {  // eights of k
-      u32& pair = unit.fragment[e / 2][e % 2 * 2 + i];
-#if FORMAT == 2
-      const u32 bytes = apart(raw.integers[block][i][e % 2]);
-      pair = elements_of<true>(bytes >> e / 2 * 4 & 0x000f000fU, 8);
-#else
-      pair = signed_elements(apart(raw.integers[block][i][e]));
-#endif
-    }
-  }
-}
-
-// The unit of this step has been made: what the next step has there is loaded.
-GRETA_DEVICE void refill(Raw& raw, const BlockLines& lines, u32 unit, u32 step_index) {
-  load_block(raw, lines, unit, smaller(step_index + 1, lines.steps - 1));
-}
-
-#elif FORMAT == 4
-// Scales are those of half a block, which a step is. `later`: those of the next step.
-struct Raw {
-  u32 integers[2][2][4];  // of 64 k each
-  Words<16> head[2], later[2];
-};
-
-GRETA_DEVICE const u8* block_of(const BlockLines& lines, u32 line, u32 step_index) {
-  return lines.line[line] + u64(step_index / 2) * 144;
-}
-
-GRETA_DEVICE void load_head(Raw& raw, const BlockLines& lines, u32 step_index) {
-  GRETA_UNROLL
-  for (u32 i = 0; i < 2; ++i) raw.later[i] = load_now<true>(block_of(lines, i, step_index));
-}
-
-GRETA_DEVICE void load_integers(Raw& raw, const BlockLines& lines, u32 pair, u32 step_index) {
-  GRETA_UNROLL
-  for (u32 i = 0; i < 2; ++i) {
-    const u8* const from = block_of(lines, i, step_index) + 16 + step_index % 2 * 64 + pair * 32;
-    GRETA_UNROLL
-    for (u32 e = 0; e < 4; ++e) {
-      raw.integers[pair][i][e] = load_half_now(from + lane_index() % 4 * 2 + e * 8);
-    }
-  }
-}
-
-GRETA_DEVICE void load_first(Raw& raw, const BlockLines& lines, u32 step_index) {
-  load_head(raw, lines, step_index);
-  load_integers(raw, lines, 0, step_index);
-  load_integers(raw, lines, 1, step_index);
-}
-
-GRETA_DEVICE void make_unit(Raw& raw, u32 u, u32 step_index, Unit& unit) {
-  const u32 part = u / 2;
-  GRETA_UNROLL
-  for (u32 i = 0; i < 2; ++i) {
-    if (u == 0) raw.head[i] = raw.later[i];
-    // Six bits each of a scale and a minimum, as load_chunk() in weights.hip finds them.
-    const u32(&word)[4] = raw.head[i].word;
-    const u32 first = word[1] >> 8 * part & 255U, second = word[2] >> 8 * part & 255U;
-    const u32 third = word[3] >> 8 * part & 255U;
-    const bool lower = step_index % 2 == 0;
-    const u32 scale = lower ? first & 63U : (third & 15U) | first >> 6 << 4;
-    const u32 minimum = lower ? second & 63U : third >> 4 | second >> 6 << 4;
-    const Centred weights = centred(f16_of(word[0] & 0xffffU) * float(scale),
-                                    f16_of(word[0] >> 16) * float(minimum));
-    unit.scale[i] = u % 2 == 0 ? weights.scale : weights.rest;
-    unit.rest[i] = weights.rest;
-    GRETA_UNROLL
-    for (u32 e = 0; e < 4; ++e) {
-      const u32 bytes = apart(raw.integers[part / 2][i][e]) >> part % 2 * 4 & 0x000f000fU;
-      unit.fragment[e / 2][e % 2 * 2 + i] = u % 2 != 0 ? (IN_F16 ? 0x3c003c00U : 0x3f803f80U)
-                                                       : elements_of<true>(bytes, weights.centre);
-    }
-  }
-}
-
-GRETA_DEVICE void refill(Raw& raw, const BlockLines& lines, u32 unit, u32 step_index) {
-  const u32 next = smaller(step_index + 1, lines.steps - 1);
-  if (unit == 0) load_head(raw, lines, next);
-  if (unit % 4 == 2) load_integers(raw, lines, unit / 4, next);
-}
-
-#else
-// A step is half a block. Quarters 0 and 2 of its k, and 1 and 3, share bytes of four lower bits, and all
-// share those of two upper bits. `later`: of the next step.
-struct HalfBlock {
-  u32 upper[2][4], scales[2][4], scale[2];
-};
-struct Raw {
-  u32 lower[2][2][4];
-  HalfBlock now, later;
-};
-
-GRETA_DEVICE const u8* block_of(const BlockLines& lines, u32 line, u32 step_index) {
-  return lines.line[line] + u64(step_index / 2) * 210;
-}
-
-GRETA_DEVICE void load_later(Raw& raw, const BlockLines& lines, u32 step_index) {
-  const u32 half = step_index % 2;
-  GRETA_UNROLL
-  for (u32 i = 0; i < 2; ++i) {
-    const u8* const block = block_of(lines, i, step_index);
-    GRETA_UNROLL
-    for (u32 e = 0; e < 4; ++e) {
-      raw.later.upper[i][e] = load_half_now(block + 128 + half * 32 + lane_index() % 4 * 2 + e * 8);
-      raw.later.scales[i][e] = load_half_now(block + 192 + half * 8 + e * 2);
-    }
-    raw.later.scale[i] = load_half_now(block + 208);
-  }
-}
-
-GRETA_DEVICE void load_lower(Raw& raw, const BlockLines& lines, u32 quarter, u32 step_index) {
-  GRETA_UNROLL
-  for (u32 i = 0; i < 2; ++i) {
-    const u8* const from = block_of(lines, i, step_index) + step_index % 2 * 64 + quarter * 32;
-    GRETA_UNROLL
-    for (u32 e = 0; e < 4; ++e) {
-      raw.lower[quarter][i][e] = load_half_now(from + lane_index() % 4 * 2 + e * 8);
-    }
-  }
-}
-
-GRETA_DEVICE void load_first(Raw& raw, const BlockLines& lines, u32 step_index) {
-  load_later(raw, lines, step_index);
-  load_lower(raw, lines, 0, step_index);
-  load_lower(raw, lines, 1, step_index);
-}
-
-GRETA_DEVICE void make_unit(Raw& raw, u32 u, u32, Unit& unit) {
-  const u32 quarter = u / 2;
-  if (u == 0) raw.now = raw.later;
-  GRETA_UNROLL
-  for (u32 i = 0; i < 2; ++i) {
-    const u32 scale = raw.now.scales[i][quarter] >> u % 2 * 8 & 255U;
-    unit.scale[i] = f16_of(raw.now.scale[i]) * float(static_cast<signed char>(scale));
-    GRETA_UNROLL
-    for (u32 eight = 0; eight < 2; ++eight) {
-      const u32 e = u % 2 * 2 + eight;
-      const u32 lower = apart(raw.lower[quarter % 2][i][e]) >> quarter / 2 * 4 & 0x000f000fU;
-      const u32 upper = apart(raw.now.upper[i][e]) >> quarter * 2 & 0x00030003U;
-      unit.fragment[0][eight * 2 + i] = elements_of<true>(lower | upper << 4, 32);
-    }
-  }
-}
-
-GRETA_DEVICE void refill(Raw& raw, const BlockLines& lines, u32 unit, u32 step_index) {
-  const u32 next = smaller(step_index + 1, lines.steps - 1);
-  if (unit == 0) load_later(raw, lines, next);
-  if (unit == 5 || unit == 7) load_lower(raw, lines, unit / 2 - 2, next);
-}
-#endif
+#include "quantized_gemm/tma_units.hip"
 
 // Nothing is loaded before a tile's turn.
 struct Ahead {};
 
 GRETA_DEVICE Ahead load_ahead(const Arguments&, Tile, u32) { return {}; }
 
+// What makes the units of a tile's steps, one after the other, from step `first` on.
+#if LINE_STAGES
+struct Units {
+  Raw raw;
+  BlockLines lines;
+  const u8* memory;
+  Ring<LINE_STAGES>& ring;
+  u32 place;  // of the step in its box
+
+  GRETA_DEVICE Units(const Arguments&, const u8* shared, Tile, u32 first, Rings& rings)
+      : memory(shared), ring(rings.lines), place(place_in_box(first, 0)) {
+    enter_box();
+  }
+  GRETA_DEVICE void enter_box() {
+    ring.filled().wait(ring.parity);
+    lines = lines_of_box(memory, ring.index);
+  }
+  GRETA_DEVICE void make(u32 u, Unit& unit) {
+    load_unit(raw, lines, u, place);
+    make_unit(raw, u, place, unit);
+  }
+  // All units of step i have been made; `more`: and it isn't the last one.
+  GRETA_DEVICE void next_step(u32 first, u32 i, bool more) {
+    place = place_in_box(first, i + 1);
+    if (place == 0 || !more) {
+      ring.release();
+      ring.next();
+    }
+    if (place == 0 && more) enter_box();
+  }
+};
+#else
+struct Units {
+  Raw raw;
+  BlockLines lines;
+  u32 index;  // of the step
+
+  GRETA_DEVICE Units(const Arguments& args, const u8*, Tile tile, u32 first, Rings&)
+      : lines(lines_of(args, tile)), index(first) {
+    GRETA_UNROLL
+    for (u32 u = 0; u < units_of_step; ++u) load_unit(raw, lines, u, first);
+  }
+  GRETA_DEVICE void make(u32 u, Unit& unit) {
+    make_unit(raw, u, index, unit);
+    refill(raw, lines, u, index);
+  }
+  GRETA_DEVICE void next_step(u32, u32, bool) { ++index; }
+};
+#endif
+
 #if ROUND
 // Those of ones in q4_k are not needed: what they add up is part of the weights.
 constexpr u32 unit_stride = FORMAT == 4 ? 2 : 1;
 
 // Makes a unit of weights that are rounded.
-GRETA_DEVICE void make_rounded(Raw& raw, u32 u, u32 step_index, Unit& unit) {
-  make_unit(raw, u, step_index, unit);
+GRETA_DEVICE void make_rounded(Units& units, u32 u, Unit& unit) {
+  units.make(u, unit);
   GRETA_UNROLL
   for (u32 i = 0; i < 2; ++i) {
     const u32 scale = twice_rounded(unit.scale[i]);
@@ -265,28 +84,25 @@ GRETA_DEVICE void make_rounded(Raw& raw, u32 u, u32 step_index, Unit& unit) {
 }
 
 // Adds the products of a tile's steps, from step `first` on.
-GRETA_DEVICE void consume(const Arguments& args, u8*, SharedMemory shared, Tile tile, Tile, u32 first,
-                          u32 steps, Rings& rings, Ahead&, Sums (&totals)[products]) {
+GRETA_DEVICE void consume(const Arguments& args, u8* memory, SharedMemory shared, Tile tile, Tile,
+                          u32 first, u32 steps, Rings& rings, Ahead&, Sums (&totals)[products]) {
   if (steps == 0) return;
-  const BlockLines lines = lines_of(args, tile);
-  Raw raw;
-  load_first(raw, lines, first);
+  Units units(args, memory, tile, first, rings);
   Unit unit[2];
-  make_rounded(raw, 0, first, unit[0]);
-  refill(raw, lines, 0, first);
+  make_rounded(units, 0, unit[0]);
   RowsInUse rows(rings.rows);
   GRETA_NO_UNROLL
   for (u32 i = 0; i < steps; ++i) {
+    const bool more = i + 1 < steps;
     const u32 start = rows.wait();
     GRETA_UNROLL
     for (u32 u = 0; u < units_of_step; u += unit_stride) {
-      const u32 turn = u / unit_stride % 2;
+      const u32 turn = u / unit_stride % 2, next = (u + unit_stride) % units_of_step;
       start_products<false>(shared, start, k_of_unit(u), unit[turn].fragment, totals[0]);
       wait_for_products<1>();
       if (u == 0) rows.release_earlier();
-      const u32 next = (u + unit_stride) % units_of_step, of_step = first + i + (next == 0 ? 1 : 0);
-      make_rounded(raw, next, of_step, unit[turn ^ 1]);
-      refill(raw, lines, next, of_step);
+      if (next == 0) units.next_step(first, i, more);
+      if (next != 0 || more) make_rounded(units, next, unit[turn ^ 1]);
     }
     rows.next();
   }
@@ -294,26 +110,24 @@ GRETA_DEVICE void consume(const Arguments& args, u8*, SharedMemory shared, Tile 
 }
 #else
 // Adds the products of a tile's steps, from step `first` on.
-GRETA_DEVICE void consume(const Arguments& args, u8*, SharedMemory shared, Tile tile, Tile, u32 first,
-                          u32 steps, Rings& rings, Ahead&, Sums (&totals)[products]) {
+GRETA_DEVICE void consume(const Arguments& args, u8* memory, SharedMemory shared, Tile tile, Tile,
+                          u32 first, u32 steps, Rings& rings, Ahead&, Sums (&totals)[products]) {
   if (steps == 0) return;
-  const BlockLines lines = lines_of(args, tile);
-  Raw raw;
-  load_first(raw, lines, first);
+  Units units(args, memory, tile, first, rings);
   Unit unit[2];
-  make_unit(raw, 0, first, unit[0]);
-  refill(raw, lines, 0, first);
+  units.make(0, unit[0]);
   Sums part;
   GRETA_NO_UNROLL
   for (u32 i = 0; i < steps; ++i) {
+    const bool more = i + 1 < steps;
     rings.rows.filled().wait(rings.rows.parity);
     const u32 start = rings.rows.index * TileA::bytes;
     GRETA_UNROLL
     for (u32 u = 0; u < units_of_step; ++u) {
+      const u32 next = (u + 1) % units_of_step;
       start_products<true>(shared, start, k_of_unit(u), unit[u % 2].fragment, part);
-      const u32 next = (u + 1) % units_of_step, of_step = first + i + (next == 0 ? 1 : 0);
-      make_unit(raw, next, of_step, unit[(u + 1) % 2]);
-      refill(raw, lines, next, of_step);
+      if (next == 0) units.next_step(first, i, more);
+      if (next != 0 || more) units.make(next, unit[(u + 1) % 2]);
       wait_for_products<0>();
       claim_sums(part);
       add_scaled(totals[0], part, unit[u % 2].scale);

@@ -198,13 +198,14 @@ decltype(Functions::encode) tensor_maps(const DynamicLibrary& library) {
                                                map.row_bytes};
     const bool wide = map.type == DType::f32;
     const int type = wide ? f32 : map.type == DType::bf16 ? bf16 : f16;
-    const std::array<std::uint32_t, 3> box{wide ? box_columns / 2 : box_columns,
-                                           pairs ? 2 : map.box_rows, map.box_rows / 2};
+    const std::uint32_t usual = wide ? box_columns / 2 : box_columns;
+    const std::uint32_t columns = map.plain_bytes != 0 ? map.plain_bytes / (wide ? 4 : 2) : usual;
+    const std::array<std::uint32_t, 3> box{columns, pairs ? 2 : map.box_rows, map.box_rows / 2};
     const std::array<std::uint32_t, 3> steps{1, 1, 1};
     alignas(tensor_map_alignment) std::array<std::byte, tensor_map_bytes> encoded;
     const hipError_t error =
         tiled(encoded.data(), type, rank, address, extents.data(), strides.data(), box.data(),
-              steps.data(), no, swizzle_128, no, no);
+              steps.data(), no, map.plain_bytes != 0 ? no : swizzle_128, no, no);
     std::copy(encoded.begin(), encoded.end(), to);
     return error;
   };

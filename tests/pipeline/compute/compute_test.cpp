@@ -109,19 +109,21 @@ TEST_P(ComputeColumns, AreReadAndWrittenWhereTheyLie) {
   }
 }
 
-/// Weights that begin where only their format's least alignment allows it. On hip-host an access
+/// Weights that begin where only their format's least alignment allows it: rows of 256 weights of
+/// q4_0 are multiples of 16 bytes, and those of 288 are not. On hip-host an access
 /// that its type does not allow is an error.
 class ComputeWeights : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(ComputeWeights, AreReadFromTheirLeastAlignmentOn) {
   const auto runtime = test::open_runtime(GetParam());
   const auto queue = runtime->queue().value();
-  for (const auto& [format, begin] :
-       {std::pair{kernels::WeightFormat::q4_0, 2}, {kernels::WeightFormat::q4_k, 16}}) {
+  using kernels::WeightFormat;
+  for (const auto& [format, k, begin] : {std::tuple{WeightFormat::q4_0, 288, 2},
+                                         {WeightFormat::q4_0, 256, 16},
+                                         {WeightFormat::q4_k, 256, 16}}) {
     const Problem problem =
-        Problem::parse(fmt::format("quantized_gemm dtype=f32 out=f32 weights={} "
-                                   "m=1 n=24 k=256",
-                                   kernels::traits(format).name))
+        Problem::parse(fmt::format("quantized_gemm dtype=f32 out=f32 weights={} m=1 n=24 k={}",
+                                   kernels::traits(format).name, k))
             .value();
     test::Loaded loaded = test::load(*runtime, problem, test::plain_shapes(problem), 5);
     const HostTensor& b = loaded.inputs[1];

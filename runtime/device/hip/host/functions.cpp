@@ -178,7 +178,8 @@ hipError_t encode(const TensorMap& map, std::uint64_t address, std::byte* to) {
   constexpr std::uint64_t most = std::uint64_t{1} << 32;
   const bool extents = map.columns >= 1 && map.columns <= most && map.rows >= 1 && map.rows <= most;
   if (!extents || address % 16 != 0 || map.row_bytes % 16 != 0 || map.box_rows < 1 ||
-      map.box_rows > 256 || map.pair_bytes % 16 != 0 ||
+      map.box_rows > 256 || map.pair_bytes % 16 != 0 || map.plain_bytes % 16 != 0 ||
+      map.plain_bytes > 512 || (map.plain_bytes != 0 && map.pair_bytes != 0) ||
       (map.pair_bytes != 0 && (map.rows % 2 != 0 || map.box_rows % 2 != 0)) ||
       (bits_of(map.type) != 16 && map.type != DType::f32)) {
     return hipErrorInvalidValue;
@@ -191,6 +192,7 @@ hipError_t encode(const TensorMap& map, std::uint64_t address, std::byte* to) {
   encoded.row_bytes = map.row_bytes;
   encoded.pair_bytes = map.pair_bytes;
   encoded.box_rows = map.box_rows;
+  encoded.plain_bytes = map.plain_bytes;
   encoded.element_bytes = static_cast<unsigned>(bits_of(map.type) / 8);
   std::memcpy(to, &encoded, sizeof encoded);
   return hipSuccess;

@@ -46,8 +46,8 @@ enum class Access : unsigned char { read, write, atomic_read, atomic_write };
 struct alignas(64) TensorMap {
   const unsigned char* matrix;
   unsigned long long columns, rows, row_bytes, pair_bytes;
-  unsigned box_rows, element_bytes;
-  unsigned char rest[128 - 5 * 8 - 2 * 4];
+  unsigned box_rows, element_bytes, plain_bytes;
+  unsigned char rest[128 - 5 * 8 - 3 * 4];
 };
 
 /// What a thread does at a barrier in shared memory that counts threads and bytes.
