@@ -315,6 +315,9 @@ std::vector<Division> divisions(const Shape& shape, const Config& config) {
 /// are made for the products that follow, which hides more of it the longer products are (measured
 /// on an H200).
 double rounding_latencies(const Shape& shape, const Config& config) {
+  if (box_bytes(shape) != 0 && in_blocks(shape.format)) {
+    return shape.format == WeightFormat::q4_k ? 12 : 6;
+  }
   if (in_blocks(shape.format)) return shape.format == WeightFormat::q8_0 ? 50 : 25;
   const double of_group =
       (shape.zeros ? 10 : 4.5) * std::log2(step / static_cast<double>(shape.group));
@@ -329,7 +332,10 @@ double rounding_latencies(const Shape& shape, const Config& config) {
 double latencies(const Shape& shape, const Config& config, double steps) {
   const bool rounds = config["ROUND"] != 0;
   const double alone = config["GROUPS"] == 1 ? 1.4 : 1;
-  if (in_blocks(shape.format) && !rounds) return steps * (config["GROUPS"] == 1 ? 0.75 : 0.25);
+  if (in_blocks(shape.format) && !rounds) {
+    const double made = shape.format == WeightFormat::q4_k ? 10 : 0;  // from scales and minima
+    return steps * (made + (config["GROUPS"] == 1 ? 0.75 : 0.25));
+  }
   const double chain = rounds ? rounding_latencies(shape, config)
                               : 7 + 3.0 * step / static_cast<double>(shape.group);
   const double stored = 0.5 * config["BM"];

@@ -154,6 +154,11 @@ GRETA_DEVICE u32 find_tile(const Arguments& args, u32 index, u32 blocks, u32 til
   return index;
 }
 
+#if !SCALES_BESIDE
+// Boxes begin at multiples of 16 bytes: that of the block of these k this much before the block.
+GRETA_DEVICE u32 bytes_before_block(u32 k) { return k / block_weights * block_bytes % 16; }
+#endif
+
 #if LINE_STAGES
 // The step of a box that step i is, of those from step `first` on. Boxes of blocks begin at even steps.
 GRETA_DEVICE u32 place_in_box(u32 first, u32 i) { return (SCALES_BESIDE ? i : first + i) % steps_of_box; }
@@ -165,7 +170,7 @@ GRETA_DEVICE void copy_lines(const Arguments& args, SharedMemory shared, const T
 #if SCALES_BESIDE
   const u32 at = u32(bytes_of_weights(k)) / 2;
 #else
-  const u32 at = k / block_weights * (block_bytes / 2);
+  const u32 at = (k / block_weights * block_bytes - bytes_before_block(k)) / 2;
 #endif
   const u32 line = first_line_of(tile.group, args.n) + tile.col;
 #if GATED

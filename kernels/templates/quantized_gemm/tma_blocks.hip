@@ -21,11 +21,11 @@ struct Units {
 
   GRETA_DEVICE Units(const Arguments&, const u8* shared, Tile, u32 first, Rings& rings)
       : memory(shared), ring(rings.lines), place(place_in_box(first, 0)) {
-    enter_box();
+    enter_box(first - place);
   }
-  GRETA_DEVICE void enter_box() {
+  GRETA_DEVICE void enter_box(u32 step_index) {
     ring.filled().wait(ring.parity);
-    lines = lines_of_box(memory, ring.index);
+    lines = lines_of_box(memory, ring.index, step_index);
   }
   GRETA_DEVICE void make(u32 u, Unit& unit) {
     load_unit(raw, lines, u, place);
@@ -38,7 +38,7 @@ struct Units {
       ring.release();
       ring.next();
     }
-    if (place == 0 && more) enter_box();
+    if (place == 0 && more) enter_box(first + i + 1);
   }
 };
 #else

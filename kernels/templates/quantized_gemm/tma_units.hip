@@ -32,9 +32,10 @@ struct BlockLines {
 };
 
 #if LINE_STAGES
-// A box has zeros past the last block of a row.
-GRETA_DEVICE BlockLines lines_of_box(const u8* shared, u32 box) {
-  const u8* const line = shared + lines_start + box * line_box + line_of_lane(0) * LINE_BYTES;
+// `step_index`: the first one of the box, which has zeros past the last block of a row.
+GRETA_DEVICE BlockLines lines_of_box(const u8* shared, u32 box, u32 step_index) {
+  const u8* const line = shared + lines_start + box * line_box + line_of_lane(0) * LINE_BYTES +
+                         bytes_before_block(step_index * step);
   return {{line, line + next_line * LINE_BYTES}, 2, 8};
 }
 
