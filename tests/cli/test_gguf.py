@@ -48,23 +48,18 @@ class Gguf(RunCase):
             self.assertRegex(result.stdout, r"(?m)^logits +\d")
 
     def test_weights_of_prompts_are_rounded_where_it_is_allowed(self):
-        """In passes of more than 128 rows. What was tuned for exact products answers for them, too."""
+        """In passes of more than 128 rows."""
         prompt = "Once upon a time there was a girl. " * 13
         model = ("--model", self.model("q8_0"), "--prompt", prompt, "--device", "lavapipe", "--allow", "rounded_weights")
         explained = self.run_greta(*model, "--untuned", "--tokens", 3, "--explain")
         self.assertEqual(explained.stderr, "")
-        found = re.search(r"(?m)^qkv .* weights=q8_0 math=rounded_weights m=(\d+) n=(\d+) k=(\d+) ", explained.stdout)
+        found = re.search(r"(?m)^qkv .* weights=q8_0 math=rounded_weights m=(\d+) ", explained.stdout)
         self.assertTrue(found, explained.stdout)
         self.assertGreater(int(found[1]), 128)
         self.assertRegex(explained.stdout, r"(?m)^qkv .* weights=q8_0 m=1 ")
         self.assertRegex(explained.stdout, r"(?m)^qkv dtype=f16 .* weights=quantised math=rounded_weights rows=\d{3} ")
         result = self.run_greta(*model, "--untuned", "--trace-layers", timeout=limit(200))
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
-        tuned = self.run_tune("quantized_gemm", "--weights", "q8_0", "--dtype", "f16", "--m", found[1], "--n", found[2],
-                              "--k", found[3], "--device", "lavapipe", "--budget", "2s", "--db", self.db)
-        self.assertEqual(tuned.returncode, 0, tuned.stderr)
-        explained = self.run_greta(*model, "--tokens", 3, "--db", self.db, "--no-shipped", "--explain")
-        self.assertRegex(explained.stdout, r"(?m)^qkv .* math=rounded_weights m=\d{3} .* nearest shape ")
 
     def test_a_permission_without_effect_is_told(self):
         told = "--allow rounded_weights: has no effect"
