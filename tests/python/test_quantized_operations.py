@@ -104,6 +104,7 @@ class OnEachDevice(OneDevice):
         c = self.runtime.empty((2, 8))
         library.call("greta_quantized_gemm_fused", self.runtime._receiver, *(one._handle for one in (a, b, c)),
                      ctypes.byref(options))
+        self.runtime._recorded()
         self.check(c, x.astype("float64") @ weights.T)
 
     def test_quantized_gemm_of_mxfp4(self):
