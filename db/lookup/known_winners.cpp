@@ -188,17 +188,29 @@ std::optional<Config> KnownWinners::fastest(const Problem& problem, const Device
 std::optional<KnownWinners::Found> KnownWinners::find(const Operation& operation,
                                                       const Asked& asked, const DeviceInfo& device,
                                                       const Wanted& wanted) {
-  auto found = find_like(asked, asked, device, wanted);
+  auto found = find_family(operation, asked, asked, device, wanted);
+  const Problem stricter = without_permissions(operation, asked.problem);
+  if (found || stricter == asked.problem) return found;
+  found = find_family(operation, asked, {stricter, bucket(operation, stricter)}, device, wanted);
+  if (found) found->forbids_more = true;
+  return found;
+}
+
+std::optional<KnownWinners::Found> KnownWinners::find_family(const Operation& operation,
+                                                             const Asked& asked, const Asked& like,
+                                                             const DeviceInfo& device,
+                                                             const Wanted& wanted) {
+  auto found = find_like(asked, like, device, wanted);
   const auto rank = [](const Found& one) {
     return std::pair(one.origin == LookupOrigin::same_architecture, one.other_shape);
   };
-  const auto search_like = [&](const Problem& like) {
-    if (like == asked.problem) return;
-    auto other = find_like(asked, {like, bucket(operation, like)}, device, wanted);
+  const auto search_like = [&](const Problem& problem) {
+    if (problem == like.problem) return;
+    auto other = find_like(asked, {problem, bucket(operation, problem)}, device, wanted);
     if (!found || (other && rank(*other) < rank(*found))) found = std::move(other);
   };
-  search_like(of_packed_rows(operation, asked.problem));
-  if (operation.unfused) search_like(operation.unfused(asked.problem));
+  search_like(of_packed_rows(operation, like.problem));
+  if (operation.unfused) search_like(operation.unfused(like.problem));
   return found;
 }
 
@@ -233,8 +245,12 @@ std::optional<KnownWinners::Found> KnownWinners::find_like(const Asked& asked, c
                         : candidate.elsewhere ? LookupOrigin::same_architecture
                                               : LookupOrigin::nearest_shape;
     const Layer& layer = layers_[place.layer];
-    return Found{*std::move(winner),    *std::move(usable), origin,
-                 candidate.other_shape, layer.level,        layer.source.file()};
+    return Found{.winner = *std::move(winner),
+                 .usable = *std::move(usable),
+                 .origin = origin,
+                 .other_shape = candidate.other_shape,
+                 .level = layer.level,
+                 .database = layer.source.file()};
   }
   return std::nullopt;
 }

@@ -28,6 +28,7 @@ class KnownWinners {
     MigratedConfig usable;  ///< as used on this device
     LookupOrigin origin = LookupOrigin::exact;
     bool other_shape = false;
+    bool forbids_more = false;  ///< of the problem without its permissions
     DatabaseLevel level = DatabaseLevel::own;
     std::filesystem::path database;
   };
@@ -35,7 +36,8 @@ class KnownWinners {
   using Wanted = std::function<bool(const Config&)>;
   /// Returns the nearest winner for a problem. If its rows are not packed, it also searches the
   /// winners for packed rows, and if something is fused into it, those without. This device comes
-  /// first, then the same shape, then the same attributes.
+  /// first, then the same shape, then the same attributes. If there is none for a problem that
+  /// permits something, it returns the one for the problem without permissions.
   std::optional<Found> find(const Operation& operation, const Asked& asked,
                             const DeviceInfo& device, const Wanted& wanted = {});
   /// Returns the fastest configuration that any database recorded for the problem on this device
@@ -69,6 +71,11 @@ class KnownWinners {
     DatabaseLevel level;
   };
   struct Candidate;
+  /// Returns the nearest winner of `like`, which is the problem with or without its permissions,
+  /// and of problems that differ from it by strides and by what is fused.
+  std::optional<Found> find_family(const Operation& operation, const Asked& asked,
+                                   const Asked& like, const DeviceInfo& device,
+                                   const Wanted& wanted);
   /// Returns the nearest winner of problems like `other`, which is the requested one or differs
   /// from it only in some attributes, whose configuration, as carried_over(), is valid for
   /// `device`. Winners are ordered by device, with this one first; by distance, with the same

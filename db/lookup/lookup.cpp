@@ -103,14 +103,13 @@ struct Lookup::Impl {
                : predicted_config(operation, problem, device);
   }
 
-  /// Returns whether a winner of another shape than the problem's and the representative's is
-  /// predicted to cost more than the prediction for the representative.
+  /// Returns whether a winner of another shape than the problem's and the representative's, or of
+  /// the problem without its permissions, is predicted to cost more than the prediction for the
+  /// representative.
   bool costs_more(const Operation& operation, const Problem& representative,
                   const KnownWinners::Found& winner) const {
-    if (!winner.other_shape || winner.winner.problem.dims == representative.dims ||
-        !compares_predictions(device)) {
-      return false;
-    }
+    const bool other = winner.other_shape && winner.winner.problem.dims != representative.dims;
+    if (!(other || winner.forbids_more) || !compares_predictions(device)) return false;
     const auto least = prediction(operation, representative).cost;
     if (!least) return false;
     const auto its = StaticPrior(operation, representative, device).cost(winner.usable.config);

@@ -36,10 +36,12 @@ std::string_view to_string(BestOfVariant::Source source);
 /// for operations whose default is measured to cost more; the operation's default. A configuration
 /// that was certified for another shape, device or version is checked against this problem's
 /// constraints. If it violates one, the next nearest is tried. Shapes beyond most_shape_distance
-/// are ignored, and so is, on NVIDIA GPUs through HIP, another shape's winner that the static
-/// prior predicts to take more than 1.05 times as long as its choice. If nothing beat the default
-/// for another shape, the answer is this problem's default (docs/lookup.md has the figures). The
-/// index of winners is read when a look-up is opened, each winner when it is first needed.
+/// are ignored. A problem that permits something (Attribute::permission) and has none of these
+/// winners has those of the problem that doesn't. On NVIDIA GPUs through HIP, a winner of the
+/// latter or of another shape is ignored if the static prior predicts it to take more than 1.05
+/// times as long as its choice. If nothing beat the default for another shape, the answer is this
+/// problem's default (docs/lookup.md has the figures). The index of winners is read when a look-up
+/// is opened, each winner when it is first needed.
 ///
 /// Each step considers the winners of all databases. Of the same problem and device, the winner of
 /// the first database in the order of LookupFiles is used.

@@ -91,7 +91,12 @@ std::vector<Attribute> weights() {
            .help = "dense: numbers; quantised: a format of quantized_gemm; ordered: such a format "
                    "with columns in another order; others: fp8, or several formats",
            .fallback = "dense",
-           .allowed = {"dense", "quantised", "ordered", "others"}}};
+           .allowed = {"dense", "quantised", "ordered", "others"}},
+          {.name = "math",
+           .help = "rounded_weights: products may round weights that are not dense",
+           .fallback = "exact",
+           .allowed = {"exact", "rounded_weights"},
+           .permission = true}};
 }
 
 std::vector<std::pair<std::string, std::string>> attributes_of(ChainWeights weights) {
@@ -360,6 +365,14 @@ Problem residual_norm_chain(DType dtype, std::int64_t rows, std::int64_t dim, st
           dtype,
           attributes_of(weights),
           {{"rows", rows}, {"dim", dim}, {"inner", inner}}};
+}
+
+Problem with_rounded_weights(Problem chain) {
+  const bool exact = chain.attribute("math", "exact") == "exact";
+  if (exact && quantised_weights(chain)) {
+    chain.attributes.emplace_back("math", "rounded_weights");
+  }
+  return chain;
 }
 
 Problem rope_kv_chain(DType dtype, const RotatedHeads& heads) {

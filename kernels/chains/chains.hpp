@@ -54,6 +54,10 @@ Problem qkv_chain(DType dtype, std::int64_t rows, std::int64_t queries, std::int
 Problem residual_norm_chain(DType dtype, std::int64_t rows, std::int64_t dim, std::int64_t inner,
                             ChainWeights weights = ChainWeights::dense);
 
+/// Returns one of these three whose products may round weights (`math` of quantized_gemm), or the
+/// chain itself if its weights are dense.
+Problem with_rounded_weights(Problem chain);
+
 /// The rotation of queries and keys, and the append of keys and values to their caches.
 /// Alternatives:
 /// - `fused`: rope_append

@@ -82,6 +82,9 @@ struct Attribute {
   /// The operation checks a stride below `packed`: e.g. matrices of a batch between each other's
   /// rows.
   bool may_interleave = false;
+  /// Other values than the default only permit more: what computes the problem with the default is
+  /// right for them, too.
+  bool permission = false;
 };
 
 /// An earlier spelling of an attribute's or dimension's value, which is still read.

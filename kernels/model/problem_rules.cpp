@@ -307,6 +307,13 @@ Problem of_packed_rows(const Operation& operation, Problem problem) {
   return problem;
 }
 
+Problem without_permissions(const Operation& operation, Problem problem) {
+  for (const Attribute& attribute : operation.attributes) {
+    if (attribute.permission) problem = without_attribute(std::move(problem), attribute.name);
+  }
+  return problem;
+}
+
 Problem renamed(const Operation& operation, Problem problem) {
   std::map<std::string, std::string> moved;
   const auto take = [&](auto& list, const auto& text) {

@@ -27,6 +27,8 @@ Problem with_attribute(const Operation& operation, const Problem& problem, const
                        const std::string& value);
 /// Returns the problem with packed rows, i.e. without stride attributes.
 Problem of_packed_rows(const Operation& operation, Problem problem);
+/// Returns the problem without permissions (Attribute::permission), or itself.
+Problem without_permissions(const Operation& operation, Problem problem);
 /// Returns the problem in the current spelling (Operation::renamed).
 Problem renamed(const Operation& operation, Problem problem);
 

@@ -1,10 +1,9 @@
-#include <algorithm>
-#include <cmath>
 #include <cstring>
 
 #include "kernels/reference/dequantized.hpp"
 #include "kernels/reference/gemm.hpp"
 #include "kernels/reference/references.hpp"
+#include "kernels/reference/rounded_weights.hpp"
 
 namespace greta::kernels {
 
@@ -18,23 +17,6 @@ Problem product_of(const Problem& problem) {
     if (!value.empty()) product.attributes.emplace_back(name, value);
   }
   return product;
-}
-
-/// Returns what rounded weights may add to the error, relative to the root of the sum of the
-/// squared products. Each rounding changes a weight by v, the unit roundoff of A's type, at most.
-/// Kernels round a weight once, scales that the type does not have before that, and of q4_k both
-/// terms, which together are up to three times as large as the weight. A sum of K such errors is at
-/// most sqrt(K) v times the root (Cauchy-Schwarz); errors of mean zero stay below 8 v
-/// (GemmErrorModel). Below the normal numbers of f16 nothing is rounded: scales of f16 times
-/// integers are multiples of its least number.
-double rounding_of_weights(const Problem& problem, WeightFormat format) {
-  if (problem.attribute("math", "exact") == "exact" || format == WeightFormat::mxfp4) return 0;
-  const bool has_scales = !in_blocks(format) || problem.dtype == DType::f16;
-  const int roundings = format == WeightFormat::q4_k                 ? 4
-                        : has_scales && format != WeightFormat::q6_k ? 1
-                                                                     : 2;
-  const auto length = static_cast<double>(problem.dim("k"));
-  return roundings * unit_roundoff(problem.dtype) * std::min(std::sqrt(length), 8.0);
 }
 
 }  // namespace
@@ -68,7 +50,9 @@ std::unique_ptr<Reference> quantized_gemm_reference(const Problem& problem,
     operands.push_back(tensor_named(inputs, epilogue));
   }
   ProductScales scales;
-  scales.of_norm = rounding_of_weights(problem, matrix.format);
+  if (problem.attribute("math", "exact") == "rounded_weights") {
+    scales.of_norm = rounding_of_weights(matrix.format, problem.dtype, matrix.k);
+  }
   return scaled_product_reference(product_of(problem), operands, scales, seed);
 }
 

@@ -2,6 +2,7 @@
 weights, which stay as the file has them or are quantised on loading, stages that agree with FP64, timing, and one line for a damaged file. docs/gguf.md, which is run in full by
 GgufWalk, tunes one."""
 import json
+import re
 import subprocess
 import unittest
 
@@ -47,16 +48,30 @@ class Gguf(RunCase):
             self.assertRegex(result.stdout, r"(?m)^logits +\d")
 
     def test_weights_of_prompts_are_rounded_where_it_is_allowed(self):
-        model = ("--model", self.model("q8_0"), "--prompt", " ".join(["Once upon a time"] * 3), "--device", "lavapipe",
-                 "--untuned", "--allow", "rounded_weights")
-        text = self.run_greta(*model, "--tokens", 3, "--explain").stdout
-        self.assertRegex(text, r"(?m)^qkv .* weights=q8_0 math=rounded_weights m=(?!1 )\d+ ")
-        self.assertRegex(text, r"(?m)^qkv .* weights=q8_0 m=1 ")
-        result = self.run_greta(*model, "--trace-layers", timeout=limit(200))
+        """In passes of more than 128 rows."""
+        prompt = "Once upon a time there was a girl. " * 13
+        model = ("--model", self.model("q8_0"), "--prompt", prompt, "--device", "lavapipe", "--allow", "rounded_weights")
+        explained = self.run_greta(*model, "--untuned", "--tokens", 3, "--explain")
+        self.assertEqual(explained.stderr, "")
+        found = re.search(r"(?m)^qkv .* weights=q8_0 math=rounded_weights m=(\d+) ", explained.stdout)
+        self.assertTrue(found, explained.stdout)
+        self.assertGreater(int(found[1]), 128)
+        self.assertRegex(explained.stdout, r"(?m)^qkv .* weights=q8_0 m=1 ")
+        self.assertRegex(explained.stdout, r"(?m)^qkv dtype=f16 .* weights=quantised math=rounded_weights rows=\d{3} ")
+        result = self.run_greta(*model, "--untuned", "--trace-layers", timeout=limit(200))
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
-        tuned = self.run_tune("quantized_gemm", "--m", "3", "--n", "8", "--k", "128", "--dtype", "f32", "--allow",
-                              "rounded_weights", "--device", "lavapipe")
-        self.refused(tuned, 2, "--math rounded_weights: needs dtype f16 or bf16")
+
+    def test_a_permission_without_effect_is_told(self):
+        told = "--allow rounded_weights: has no effect"
+        for words, why in ((("--model", self.model("f16")), "no projection has weights of a format that is rounded"),
+                           (("--model", self.model("f16"), "--quantize", "mxfp4"), "of a format that is rounded"),
+                           (("--model", self.model("q8_0"), "--dtype", "f32"), "activations of f32")):
+            result = self.run_greta(*words, "--prompt", "Once", "--tokens", 1, "--device", "lavapipe", "--untuned",
+                                    "--allow", "rounded_weights")
+            self.assertEqual(result.returncode, 0, result.stderr)
+            lines = [line for line in result.stderr.splitlines() if line.startswith(told)]
+            self.assertEqual(len(lines), 1, result.stderr)
+            self.assertIn(why, lines[0])
 
     def test_norms_are_prologues_of_quantised_products(self):
         forced = ("--use", "gate_up rows=1: fused", "--use", "qkv rows=1: fused")

@@ -43,6 +43,14 @@ class BadInput(Case):
             self.refused(self.run_words(TUNE, *words), 2, "greta-tune: remote: needs HOST")
         self.assertRegex(self.run_tune("-V").stdout, "^greta-tune [0-9.]+$")
 
+    def test_a_permission_is_given_once_or_more_and_contradicted_by_name(self):
+        rounded = ["quantized_gemm", "--m", "3", "--n", "8", "--k", "128", "--dtype", "f32", "--allow", "rounded_weights"]
+        for more in ((), ("--allow", "rounded_weights"), ("--math", "rounded_weights"), ("--allow", "vendor")):
+            self.check([*rounded, *more], "--math rounded_weights: needs dtype f16 or bf16")
+        self.check([*rounded, "--math", "exact"], "--allow rounded_weights contradicts --math exact")
+        self.check([*SMALL, "--dtype", "f16", "--allow", "tf32x3", "--math", "tf32x3"], "--math tf32x3: needs dtype f32")
+        self.check([*SMALL, "--allow", "tf32x3", "--math", "exact"], "--allow tf32x3 contradicts --math exact")
+
     def test_files_in_folders_that_do_not_exist(self):
         missing = self.folder / "missing"
         for option in ("--csv", "--csv-wide"):

@@ -218,6 +218,35 @@ static int test_older_options(greta_queue* queue, const struct tensors* t) {
   return 0;
 }
 
+/* A program whose header had no rounded_weights: its struct ended with padding, which may have
+ * anything. Only the field of the present struct allows rounding, which is not for f32. */
+static int test_former_padding(greta_runtime* runtime, greta_queue* queue) {
+  const int64_t shapes[3][2] = {{1, 32}, {1, 34}, {1, 1}};
+  greta_tensor* operands[3];
+  for (int i = 0; i < 3; ++i) {
+    CHECK(greta_tensor_allocate(runtime, i == 1 ? GRETA_U8 : GRETA_F32, shapes[i], 2, GRETA_DEVICE,
+                                &operands[i]) == GRETA_OK);
+  }
+  greta_operations* ops = greta_queue_operations(queue);
+  greta_quantized_gemm_options options = greta_quantized_gemm_defaults();
+  options.weights = GRETA_Q8_0;
+  options.size = offsetof(greta_quantized_gemm_options, rounded_weights);
+  const size_t used = offsetof(greta_quantized_gemm_options, norm_epsilon) + sizeof(float);
+  CHECK(options.size == 64 && used == 60);
+  memset((char*)&options + used, 0xa5, sizeof options - used);
+  CHECK(greta_quantized_gemm_fused(ops, operands[0], operands[1], operands[2], &options) ==
+        GRETA_OK);
+  options = greta_quantized_gemm_defaults();
+  options.weights = GRETA_Q8_0;
+  options.rounded_weights = 1;
+  CHECK(greta_quantized_gemm_fused(ops, operands[0], operands[1], operands[2], &options) ==
+        GRETA_INVALID_ARGUMENT);
+  CHECK(strstr(greta_last_error(), "needs dtype f16 or bf16") != NULL);
+  CHECK(greta_queue_synchronize(queue, 60) == GRETA_OK);
+  for (int i = 0; i < 3; ++i) greta_tensor_release(operands[i]);
+  return 0;
+}
+
 /* Objects of two runtimes don't mix, and what is no temporary of a pipeline is not kept by it. */
 static int test_runtimes_apart(greta_runtime* runtime, greta_queue* queue, const struct tensors* t,
                                const char* device) {
@@ -368,6 +397,7 @@ int main(int count, char** arguments) {
   const int failed = test_queue(queue, &t, expected) ||
                      test_pipeline(runtime, queue, &t, b, weight) || test_columns(queue, &t) ||
                      test_errors(runtime, queue, &t) || test_older_options(queue, &t) ||
+                     test_former_padding(runtime, queue) ||
                      test_runtimes_apart(runtime, queue, &t, options.device) ||
                      test_rules(options.device);
   greta_runtime_close(runtime); /* what is left keeps what it needs */

@@ -11,7 +11,10 @@
 #include <functional>
 
 #include "kernels/model/problem_rules.hpp"
+#include "kernels/prior/predicted_config.hpp"
+#include "kernels/prior/prior.hpp"
 #include "kernels/reference/dequantized.hpp"
+#include "runtime/device/hardware/architectures.hpp"
 #include "tests/catalog.hpp"
 
 namespace greta::test::quantized_gemm_rounded_test {
@@ -111,6 +114,29 @@ TEST(RoundedWeightsBound, FindsWeightsOfFewerBits) {
   const auto reference = operation.reference(problem, inputs, 1);
   EXPECT_TRUE(reference->check({product(problem, inputs, to_bits(11))}).passed);
   EXPECT_FALSE(reference->check({product(problem, inputs, to_bits(6))}).passed);
+}
+
+// A permission offers more: what is predicted with it is no slower than without it, and rounds
+// where that gains much.
+TEST(RoundedWeightsPrediction, IsNoSlowerThanThatOfExactProducts) {
+  const Operation& operation = built_in("quantized_gemm");
+  const DeviceInfo hopper = architecture_info("sm_90").value();
+  for (const char* weights : {"int4", "int8", "q4_k", "q6_k"}) {
+    for (const std::int64_t m : {17, 32, 64, 128, 256, 1024, 2048}) {
+      Problem exact{
+          "quantized_gemm", DType::f16, DType::f16, {}, {{"m", m}, {"n", 4096}, {"k", 4096}}};
+      if (weights != std::string_view("int4")) exact.attributes.emplace_back("weights", weights);
+      Problem rounded = exact;
+      rounded.attributes.emplace_back("math", "rounded_weights");
+      SCOPED_TRACE(rounded.key());
+      const Config without = predicted_config(operation, exact, hopper).value();
+      const Config with = predicted_config(operation, rounded, hopper).value();
+      const kernels::StaticPrior prior(operation, rounded, hopper);
+      EXPECT_LE(prior.cost(with).value(), prior.cost(without).value() * (1 + 1e-9))
+          << with.text() << " in place of " << without.text();
+      if (m >= 1024) EXPECT_EQ(with["ROUND"], 1) << with.text();
+    }
+  }
 }
 
 TEST(RoundedWeightsBound, IsOfTypesOf16Bits) {

@@ -68,6 +68,9 @@ class OnEachDevice(OneDevice):
         self.check(c, product)
         self.runtime.quantized_gemm(a, b, c, scales=s, zeros=z, rounded_weights=True)
         self.check(c, product)
+        with self.assertRaisesRegex(greta.GretaError, "math rounded_weights: needs dtype f16 or bf16"):
+            self.runtime.quantized_gemm(self.make(x.astype("float32"))[0], b, c, scales=s, zeros=z,
+                                        rounded_weights=True)
         bias, residual = values(24), values(5, 24)
         for name, added in (("bias", bias), ("residual", residual)):
             self.runtime.quantized_gemm(a, b, c, scales=s, zeros=z, **{name: self.make(added)[0]})
@@ -92,6 +95,16 @@ class OnEachDevice(OneDevice):
         a, b = self.make(x, blocks)
         c = self.runtime.empty((2, 8))
         self.runtime.quantized_gemm(a, b, c, weights="q8_0")
+        self.check(c, x.astype("float64") @ weights.T)
+        library = greta._library.runtime_library()
+        options = library.greta_quantized_gemm_defaults()
+        options.weights = _abi.WEIGHTS["GRETA_Q8_0"]
+        options.size = 64  # of a header before rounded_weights, whose last four bytes were padding
+        options.reserved = options.rounded_weights = -1
+        c = self.runtime.empty((2, 8))
+        library.call("greta_quantized_gemm_fused", self.runtime._receiver, *(one._handle for one in (a, b, c)),
+                     ctypes.byref(options))
+        self.runtime._recorded()
         self.check(c, x.astype("float64") @ weights.T)
 
     def test_quantized_gemm_of_mxfp4(self):

@@ -180,7 +180,8 @@ std::vector<Attribute> attributes() {
                       "rounded_weights: weights may be rounded to A's type, f16 or bf16, before "
                       "they are multiplied",
                   .fallback = "exact",
-                  .allowed = {"exact", "rounded_weights"}});
+                  .allowed = {"exact", "rounded_weights"},
+                  .permission = true});
   return list;
 }
 

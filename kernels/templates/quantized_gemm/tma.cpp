@@ -27,7 +27,8 @@ bool offered(const Shape& shape, const DeviceInfo& device) {
          bits_of(shape.in) == 16;
 }
 
-/// Returns whether weights may be rounded to A's type, or are exact in it.
+/// Returns whether weights may be rounded to A's type, or are exact in it: all of mxfp4 below 2^128
+/// are in bf16.
 bool may_round(const Shape& shape) {
   if (shape.format == WeightFormat::mxfp4) return shape.in == DType::bf16;
   return shape.rounded;
@@ -152,8 +153,8 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
        {"slices", "gates and groups of rows have no slices: SPLIT must be 1",
         p["SPLIT"] == 1 || !(shape.gated() || shape.grouped())},
        {"math",
-        "ROUND=1 needs math rounded_weights, or A of bf16 and weights of mxfp4, which bf16 has; "
-        "f16 does not have the range of mxfp4",
+        "ROUND=1 needs math rounded_weights, or A of bf16 and weights of mxfp4, which bf16 has "
+        "below 2^128; f16 does not have the range of mxfp4",
         p["ROUND"] == 0 || may_round(shape)},
        {"products", "with blocks, BN must be 64 x GROUPS",
         !in_blocks(shape.format) || p["BN"] == p["GROUPS"] * product_cols},
@@ -243,11 +244,11 @@ Config with_stages(const Shape& shape, const DeviceInfo& device, Config config) 
   return config;
 }
 
-/// Returns the tiles of defaults. Weights that are rounded need no sums of their own, which leaves
-/// registers for larger tiles.
+/// Returns the tiles of defaults, those that round first. Weights that are rounded need no sums of
+/// their own, which leaves registers for larger tiles.
 std::vector<Config> default_tiles(const Shape& shape) {
   std::vector<Config> tiles;
-  const int round = may_round(shape) ? 1 : 0;
+  int round = may_round(shape) ? 1 : 0;
   const auto add = [&](int bm, int bn, int groups) {
     tiles.push_back({"tma",
                      {{"BM", bm},
@@ -264,8 +265,10 @@ std::vector<Config> default_tiles(const Shape& shape) {
       for (const int bm : {128, 96, 64}) add(bm, 256, 2);
     }
   }
-  for (const int bm : {160, 144, 128, 96, 64, 48, 32, 16}) {
-    for (const int groups : {2, 1}) add(bm, groups * 64, groups);
+  for (; round >= 0; --round) {
+    for (const int bm : {160, 144, 128, 96, 64, 48, 32, 16}) {
+      for (const int groups : {2, 1}) add(bm, groups * 64, groups);
+    }
   }
   return tiles;
 }

@@ -24,6 +24,7 @@ greta_quantized_gemm_options greta_quantized_gemm_defaults() {
           nullptr,
           nullptr,
           1e-5F,
+          0,
           0};
 }
 

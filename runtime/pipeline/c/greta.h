@@ -305,7 +305,8 @@ typedef struct greta_gemm_options {
    * it is */
   const greta_tensor* norm_weight;
   float norm_epsilon;
-  /* nonzero: products of f32 may be computed as three of TF32, within f32's bound */
+  /* nonzero: products of f32 may be computed as three of TF32, within f32's bound. In headers before
+   * 2026-11-25 padding is here, which must be zero as greta_gemm_defaults() leaves it. */
   int32_t tf32x3;
 } greta_gemm_options;
 
@@ -321,8 +322,10 @@ typedef struct greta_quantized_gemm_options {
    * it is */
   const greta_tensor* norm_weight;
   float norm_epsilon;
-  /* nonzero: weights may be rounded to A's type, of 16 bits, before they are multiplied */
-  int32_t rounded_weights;
+  int32_t reserved; /* ignored: padding in earlier headers, whose struct ends here */
+  /* nonzero: weights may be rounded to A's type, of 16 bits, before they are multiplied; of 64 bits,
+   * so that no padding follows */
+  int64_t rounded_weights;
 } greta_quantized_gemm_options;
 
 typedef struct greta_quantized_grouped_gemm_options {

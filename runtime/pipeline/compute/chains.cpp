@@ -4,6 +4,7 @@
 
 #include <array>
 #include <span>
+#include <utility>
 
 #include "kernels/chains/chains.hpp"
 #include "runtime/pipeline/compute/chain_operands.hpp"
@@ -79,6 +80,12 @@ void multiply(Pipeline& pipeline, const ChainRows& x, const WeightMatrix& w, con
   } else {
     runtime::multiply(pipeline, x.numbers, w, c, epilogue, prologue).value();
   }
+}
+
+/// Returns the chain as the pipeline's products of weights compute it.
+Problem permitted(const Pipeline& pipeline, Problem chain) {
+  const bool rounds = pipeline.rounds_weights(chain.dtype, chain.dim("rows"));
+  return rounds ? with_rounded_weights(std::move(chain)) : chain;
 }
 
 /// Returns whether the alternative for rows that are quantised is one launch.
@@ -202,7 +209,7 @@ std::string alternative_of(Pipeline& pipeline, const Problem& chain, const Chain
 }  // namespace
 
 bool has_norm_apart(Pipeline& pipeline, const Problem& chain) {
-  const std::string chosen = pipeline.look_up(chain).value().config.variant;
+  const std::string chosen = pipeline.look_up(permitted(pipeline, chain)).value().config.variant;
   return chosen != "fused" && chosen != "normed";
 }
 
@@ -245,7 +252,8 @@ ChainRows multiply_silu(Pipeline& pipeline, const GateUp& chain, const Projected
 }  // namespace
 
 GateUpResults record(Pipeline& pipeline, const GateUp& chain) {
-  const std::string chosen = alternative_of(pipeline, chain_of(chain), chain.norm);
+  const std::string chosen =
+      alternative_of(pipeline, permitted(pipeline, chain_of(chain)), chain.norm);
   const std::int64_t hidden = chain.weights.rows() / 2;
   const bool gated = chosen == "fused" || chosen == "gated";
   const std::array parts{NamedPart{"gate", hidden}, NamedPart{"up", hidden}};
@@ -289,7 +297,8 @@ Problem chain_of(const Qkv& chain) {
 }
 
 QkvResults record(Pipeline& pipeline, const Qkv& chain) {
-  const std::string chosen = alternative_of(pipeline, chain_of(chain), chain.norm);
+  const std::string chosen =
+      alternative_of(pipeline, permitted(pipeline, chain_of(chain)), chain.norm);
   const std::int64_t keys = (chain.weights.rows() - chain.queries) / 2;
   const std::array parts{NamedPart{"q", chain.queries}, NamedPart{"k", keys}, NamedPart{"v", keys}};
   const WeightMatrix& weights = chain.weights.segments.front();
@@ -342,7 +351,7 @@ Problem chain_of(const ResidualNorm& chain) {
 }
 
 ResidualNormResults record(Pipeline& pipeline, const ResidualNorm& chain, bool apart) {
-  const Problem problem = chain_of(chain);
+  const Problem problem = permitted(pipeline, chain_of(chain));
   const bool add_norm = apart && pipeline.choose(problem).value().config.variant == "add_norm";
   const auto matrix = [&] {
     return pipeline.temporary(chain.residual.dtype(), chain.residual.shape());

@@ -52,6 +52,10 @@ struct QuantizedGemmOptions {
   bool rounded_weights = false;
 };
 
+/// The rows of a product that gains nothing by rounded weights on an H200, up to this number
+/// (results/2026-11-28-nvidia-h200-rounded-weights). A runtime's permission is for more.
+constexpr std::int64_t most_exact_rows = 128;
+
 /// How the weights of dequantize() are stored, as those of QuantizedGemmOptions.
 struct DequantizeOptions {
   kernels::WeightFormat format = kernels::WeightFormat::int4;
@@ -359,6 +363,12 @@ class Operations {
   virtual Result<void> run(const Problem& problem, std::span<const Tensor> operands) = 0;
   /// Returns the operations that run() supports.
   virtual const Catalog& catalog() const = 0;
+
+  /// Returns whether products of this many rows of A, of this type, may round quantised weights
+  /// without an option of their own (RuntimeOptions::rounded_weights).
+  bool rounds_weights(DType a, std::int64_t rows) const {
+    return rounded_weights_ && bits_of(a) == 16 && rows > most_exact_rows;
+  }
 
  protected:
   /// `rounded_weights`: RuntimeOptions::rounded_weights.

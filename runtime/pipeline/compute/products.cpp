@@ -259,9 +259,7 @@ Result<void> Operations::quantized_gemm(const Tensor& a, const Tensor& b, const 
   if (residual) set(problem, "epilogue", "residual");
   if (options.gated) set(problem, "epilogue", "swiglu");
   if (options.norm_weight) set_norm(problem, options.norm_epsilon);
-  // Few rows gain nothing, and their exact products may have been tuned.
-  const bool many = rows_of(a) > 8 && bits_of(a.dtype()) == 16;
-  if (options.rounded_weights || (rounded_weights_ && many)) {
+  if (options.rounded_weights || rounds_weights(a.dtype(), rows_of(a))) {
     set(problem, "math", "rounded_weights");
   }
   Given given;

@@ -30,7 +30,7 @@ struct RuntimeOptions {
   std::vector<std::string> use{};                ///< rules, see Runtime::use()
   Deadline patience = std::chrono::seconds(60);  ///< timeout of Queue::synchronize()
   /// Whether quantised weights may be rounded to 16-bit activations' type in every product of more
-  /// than 8 rows (QuantizedGemmOptions::rounded_weights).
+  /// than most_exact_rows rows (QuantizedGemmOptions::rounded_weights).
   bool rounded_weights = false;
   /// Called before each longer step: an allocation, an upload, the preparation of a problem that is
   /// not prepared, a replay. The step fails with its failure, if any.

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "kernels/model/parallel.hpp"
+#include "kernels/reference/rounded_weights.hpp"
 
 namespace greta::runtime::stages {
 namespace {
@@ -40,9 +41,9 @@ std::vector<double> Weights::row(const WeightView& weights, std::int64_t row) co
 }
 
 double Weights::rounding_of_products(const WeightView& weights) const {
-  const bool kept = weights.quantised() && !weights.decoded && !weights.scaled;
-  if (!rounded_products_ || !rounding_ || !kept) return 0;
-  return 4 * unit_roundoff(*rounding_) * std::min(std::sqrt(weights.cols), 8.0);
+  const auto format = weights.format().quantised;
+  if (!rounded_products_ || !rounding_ || !format) return 0;
+  return kernels::rounding_of_weights(*format, *rounding_, weights.cols);
 }
 
 TraceMatrix multiply(const Weights& weights, const WeightView& matrix, const TraceMatrix& x,

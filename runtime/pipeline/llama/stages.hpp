@@ -21,7 +21,7 @@ class Weights {
       : rounding_(rounding), rounded_products_(rounded_products) {}
   std::vector<double> row(const WeightView& weights, std::int64_t row) const;
   /// Returns the error of products with rounded weights, relative to the root of the sum of squared
-  /// products; 0 if they are not.
+  /// products (rounding_of_weights()); 0 if they are not.
   double rounding_of_products(const WeightView& weights) const;
 
  private:

@@ -87,6 +87,8 @@ class LlamaLayerTrace {
   std::set<LlamaStage> unrounded{};
   /// Whether quantised experts were decoded to numbers of the activations' type before products.
   bool decoded_experts = false;
+  /// Whether products with quantised weights could round these (Operations::rounds_weights()).
+  bool rounded_weights = false;
 
  private:
   static std::size_t index(LlamaStage stage) {

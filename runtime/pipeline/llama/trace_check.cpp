@@ -26,7 +26,7 @@ class LayerCheck {
         w_(model.weights.layers.at(static_cast<std::size_t>(layer))),
         types_(types),
         bounds_(types),
-        weights_(types.weights, types.rounded_weights),
+        weights_(types.weights, trace.rounded_weights),
         layer_(layer),
         first_(first),
         input_(input),
@@ -351,7 +351,7 @@ std::vector<StageFinding> LlamaTraceCheck::head(const TraceMatrix& input,
                                                 const TraceMatrix& logits) const {
   const LlamaConfig& c = model_.config;
   const TraceBounds bounds(types_);
-  const stages::Weights weights(types_.weights, types_.rounded_weights);
+  const stages::Weights weights(types_.weights);  // of one row, whose products are exact
   std::vector<StageFinding> findings;
   check_input(c.layers, input);
   if (!final_norm.empty()) {

@@ -26,7 +26,6 @@ struct TraceTypes {
   DType activations = DType::f32;  ///< of every stage except the following
   DType cache = DType::f32;        ///< k_cache, v_cache
   DType logits = DType::f32;
-  bool rounded_weights = false;  ///< products may round quantised weights to their type's
 };
 
 /// Returns e.g. "layer 3 attention"; without a layer, if that is below 0.
@@ -64,8 +63,7 @@ struct StageFinding {
 ///   the other (times 1.1 for silu's slope), and silu_mul's.
 /// - products with scaled matrices: rows are quantised as quantize_reference() says, and further
 ///   errors are those of their scales, of codes beside a border, and scaled_gemm_reference()'s.
-/// - products with quantised weights that may be rounded: 4 v min(sqrt(K), 8) norm, v the unit
-///   roundoff of the type of weights (quantized_gemm_reference()).
+/// - products with quantised weights that a layer's pass may round: rounding_of_weights().
 /// - norms: rows::RmsNorm. silu_mul: activation_error(). Copies: converted().
 /// - rope: 3u (|a cos| + |b sin|): two roundings, and that of the table.
 /// - attention: attention_reference(). Stages of experts: ExpertCheck.

@@ -180,6 +180,8 @@ LlamaTrace LlamaRunner::trace(std::span<const std::int32_t> ids) {
   }
   for (std::size_t i = 0; i < trace.layers.size(); ++i) {
     trace.layers[i].decoded_experts = decodes_experts(pipeline.chains(), weights_.layers[i]);
+    // Products have all rows of the pass, padding included.
+    trace.layers[i].rounded_weights = pipeline.rounds_weights(dtype(), shape.tokens);
   }
   for (std::size_t i = 1; i < trace.layers.size(); ++i) {
     // The sum with the experts has the next layer's norm in its launch, where it is apart.

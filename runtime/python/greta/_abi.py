@@ -56,7 +56,7 @@ class QuantizedGemmOptions(Structure):
     _fields_ = [
         ("size", c_size_t), ("weights", c_int32), ("activation", c_int32), ("scales", HANDLE),
         ("zeros", HANDLE), ("bias", HANDLE), ("residual", HANDLE), ("norm_weight", HANDLE),
-        ("norm_epsilon", c_float), ("rounded_weights", c_int32)]
+        ("norm_epsilon", c_float), ("reserved", c_int32), ("rounded_weights", c_int64)]
 
 
 class QuantizedGroupedGemmOptions(Structure):

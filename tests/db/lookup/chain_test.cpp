@@ -44,6 +44,23 @@ TEST_F(LookupOfChains, AChoiceThatIsNotPossibleForAShapeIsNotUsed) {
   EXPECT_EQ(lookup.answer(gate_up(9)).config.variant, "parts");
 }
 
+// Products that may round weights gain differently by a fusion: their choice is another one, which
+// gives way to that of exact products where there is none.
+TEST_F(LookupOfChains, APermissionIsPartOfTheQuestion) {
+  const Problem exact = gate_up_chain(DType::f16, 512, 1376, 512, ChainWeights::quantised);
+  const Problem permitted = with_rounded_weights(exact);
+  EXPECT_NE(permitted.key(), exact.key());
+  EXPECT_EQ(with_rounded_weights(permitted), permitted);
+  EXPECT_EQ(with_rounded_weights(gate_up(512)), gate_up(512));
+  databases_.add(winner(exact, here_, {"gated", {}}));
+  EXPECT_EQ(databases_.open(here_).answer(permitted).config.variant, "gated");
+  databases_.add(winner(permitted, here_, {"parts", {}}));
+  const auto lookup = databases_.open(here_);
+  EXPECT_EQ(lookup.answer(permitted).config.variant, "parts");
+  EXPECT_EQ(lookup.answer(permitted).origin, LookupOrigin::exact);
+  EXPECT_EQ(lookup.answer(exact).config.variant, "gated");
+}
+
 TEST_F(LookupOfChains, ARuleForcesAnAlternative) {
   databases_.add(winner(gate_up(512), here_, {"gated", {}}));
   const auto lookup = databases_.open(here_);

@@ -78,11 +78,11 @@ TEST(Operations, WeightsAreRoundedWhereItIsAllowed) {
         .value();
     return ops.problem.attribute("math", "exact");
   };
-  EXPECT_EQ(math(false, false, DType::f16, 9), "exact");
+  EXPECT_EQ(math(false, false, DType::f16, 129), "exact");
   EXPECT_EQ(math(false, true, DType::bf16, 1), "rounded_weights");
-  EXPECT_EQ(math(true, false, DType::f16, 9), "rounded_weights");
-  EXPECT_EQ(math(true, false, DType::f16, 8), "exact");
-  EXPECT_EQ(math(true, false, DType::f32, 9), "exact");
+  EXPECT_EQ(math(true, false, DType::f16, 129), "rounded_weights");
+  EXPECT_EQ(math(true, false, DType::f16, 128), "exact");
+  EXPECT_EQ(math(true, false, DType::f32, 129), "exact");
 }
 
 // Kernels load 16 bytes of B at once where its rows and blocks are multiples of that: a part of

@@ -184,6 +184,56 @@ TEST(Runtime, ProblemsOfABucketShareKernelsAndWhatIsKnownExactlyComesFirst) {
   EXPECT_EQ(tuned->prepare(gemm(100)).value()->answer.config, of_bucket);
 }
 
+// What was tuned before rounding was allowed still runs, where nothing is known of the permitted
+// problem.
+TEST(Runtime, APermissionKeepsTheWinnersOfExactProducts) {
+  const test::TemporaryFolder folder;
+  const auto problem = [](std::int64_t m, bool rounded) {
+    Problem one{"quantized_gemm",
+                DType::f16,
+                DType::f16,
+                {{"weights", "q8_0"}},
+                {{"m", m}, {"n", 16}, {"k", 64}}};
+    if (rounded) one.attributes.emplace_back("math", "rounded_weights");
+    return one;
+  };
+  for (const char* device : {"vulkan:0", "hip-host:0"}) {
+    SCOPED_TRACE(device);
+    const DeviceInfo info = open_device(device, {}).value()->info();
+    const auto file = folder / (std::string(device).substr(0, 3) + ".db");
+    const Config tuned =
+        sample_candidates(built_in("quantized_gemm"), problem(130, false), info, "tiled", 1, 3)
+            .at(0)
+            .config;
+    test::store_winner(file, info, problem(130, false), tuned);
+    RuntimeOptions options;
+    options.device = device;
+    options.databases = {file, {}, {}};
+    options.rounded_weights = true;
+    const auto runtime = Runtime::open(options).value();
+    const auto tensor = [&](DType type, const Shape& shape) {
+      return runtime->allocate(type, shape).value();
+    };
+    Pipeline pipeline(*runtime);
+    QuantizedGemmOptions weights{.format = WeightFormat::q8_0};
+    for (const std::int64_t m : {130, 128}) {
+      pipeline
+          .quantized_gemm(tensor(DType::f16, {m, 64}), tensor(DType::u8, {16, 68}),
+                          tensor(DType::f16, {m, 16}), weights)
+          .value();
+    }
+    const auto graph = pipeline.finish().value();
+    const auto& recorded = graph->operations();
+    ASSERT_EQ(recorded.size(), 2U);
+    EXPECT_EQ(recorded[0].prepared->problem, problem(130, true));
+    EXPECT_EQ(recorded[0].prepared->answer.origin, LookupOrigin::nearest_shape);
+    EXPECT_EQ(recorded[0].prepared->answer.problem, problem(130, false).key());
+    EXPECT_EQ(recorded[0].prepared->answer.config, tuned);
+    EXPECT_EQ(recorded[1].prepared->problem, problem(128, false));
+    EXPECT_TRUE(runtime->queue().value()->replay(*graph));
+  }
+}
+
 TEST(Runtime, RulesDecideBeforeTheDatabasesAndAreReported) {
   const test::TemporaryFolder folder;
   const auto gemm = [](std::int64_t m) {

@@ -11,7 +11,6 @@
 #include "runtime/pipeline/llama/needs.hpp"
 #include "runtime/pipeline/llama/reference.hpp"
 #include "runtime/pipeline/llama/runner.hpp"
-#include "runtime/pipeline/llama/stage_judge.hpp"
 #include "runtime/pipeline/models/quantise.hpp"
 #include "tests/layers.hpp"
 #include "tests/pipeline/fp8_files.hpp"
@@ -370,25 +369,6 @@ INSTANTIATE_TEST_SUITE_P(Devices, QuantisedLlama, ::testing::Values("vulkan:0", 
 
 // Matrices side by side are stored together if they have one format. Of orders 1, 2 and 1, none
 // are.
-// Products that may round weights have the error of that, which is far more than that of f32;
-// weights that are decoded before have none.
-TEST(RoundedProducts, HaveAnErrorOfTheirOwn) {
-  std::vector<std::byte> row(2 * 34, std::byte{7});
-  for (const std::size_t block : {0U, 34U}) store_element(DType::f16, row.data() + block, 0, 0.3);
-  WeightView view{DType::f16, 1, 64, row.data()};
-  view.blocks = BlockFormat::q8_0;
-  TraceMatrix x(1, 64);
-  std::fill(x.values.begin(), x.values.end(), 1);
-  const auto error = [&](bool rounded) {
-    return products_of(stages::Weights(DType::f16, rounded), view, Factor{x}).at(0, 0).absolute;
-  };
-  const auto norm = products_of(stages::Weights(DType::f16), view, Factor{x}).at(0, 0).norm;
-  EXPECT_EQ(error(false), 0);
-  EXPECT_DOUBLE_EQ(error(true), 4 * 0x1p-11 * 8 * norm);
-  view.decoded = true;
-  EXPECT_EQ(error(true), 0);
-}
-
 TEST(WeightBytes, CountsEachStoredOrder) {
   LlamaConfig config;
   config.dim = 256;

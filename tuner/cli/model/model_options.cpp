@@ -244,6 +244,26 @@ void apply_quantisation(const std::string& choice, LlamaModel& model, DType acti
   if (how) apply(choice, *how, [&] { return quantise(model, *how, activations); });
 }
 
+void tell_idle_permission(const std::vector<std::string>& allowed, const LlamaConfig& config,
+                          DType activations) {
+  if (!allows(allowed, "rounded_weights")) return;
+  const auto rounds = [](const LlamaLayerFormats& layer) {
+    const auto all = {layer.wq, layer.wk, layer.wv, layer.wo, layer.gate, layer.up, layer.down};
+    return std::any_of(all.begin(), all.end(), [](const MatrixFormat& one) {
+      return one.quantised && one.quantised != WeightFormat::mxfp4;
+    });
+  };
+  const auto& layers = config.formats.layers;
+  if (bits_of(activations) != 16) {
+    tell(fmt::format("--allow rounded_weights: has no effect with activations of {}",
+                     to_string(activations)));
+  } else if (std::none_of(layers.begin(), layers.end(), rounds)) {
+    tell(
+        "--allow rounded_weights: has no effect, as no projection has weights of a format that is "
+        "rounded");
+  }
+}
+
 void add_architecture_options(CLI::App& command, ArchitectureChoice& choice) {
   command.add_option(
       "--config", choice.config,

@@ -70,6 +70,12 @@ void add_quantize_option(CLI::App& command, std::string& choice);
 void apply_quantisation(const std::string& choice, LlamaConfig& config);
 void apply_quantisation(const std::string& choice, LlamaModel& model, DType activations);
 
+/// Reports on standard error if `--allow rounded_weights` is among the allowed words and a model
+/// with activations of this type has no product that rounds weights. Call it after
+/// apply_quantisation().
+void tell_idle_permission(const std::vector<std::string>& allowed, const LlamaConfig& config,
+                          DType activations);
+
 /// An architecture without weights, and its load.
 struct ArchitectureChoice {
   std::string config;       ///< a name, or a config.json

@@ -83,6 +83,7 @@ BatchGeneration::BatchGeneration(const GenerateOptions& options)
   const DeviceInfo& device = runtime_->device().info();
   const DType dtype = run_dtype(options.runtime, model_.weights.embedding.dtype, device);
   apply_quantisation(options.quantize, model_, dtype);
+  tell_idle_permission(options.runtime.allow, model_.config, dtype);
   llama_needs(*runtime_, model_.config, dtype, batch, shapes).check(device);
   batch_ = std::make_unique<LlamaBatch>(*runtime_, upload_weights(*runtime_, model_, dtype), batch);
   if (batch.sample) batch_->sample(options.sampler);

@@ -184,6 +184,7 @@ int bench_matrix(const ModelBenchOptions& options, const LlamaConfig& config) {
     const auto runtime = open_runtime(options.runtime);
     const DType dtype =
         run_dtype(options.runtime, config.dtype.value_or(DType::f16), runtime->device().info());
+    tell_idle_permission(options.runtime.allow, config, dtype);
     const ModelLoad& load = options.model.load;
     const LlamaOptions llama = runner_options(load, config);
     std::vector<std::int64_t> passes{

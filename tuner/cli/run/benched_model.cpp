@@ -20,6 +20,7 @@ BenchedModel::BenchedModel(const ModelBenchOptions& options, LlamaConfig config)
   untuned_ = open_runtime(untuned);
   Device& device = untuned_->device();
   const DType dtype = run_dtype(options.runtime, config_.dtype.value_or(DType::f16), device.info());
+  tell_idle_permission(options.runtime.allow, config_, dtype);
   const std::int64_t ways = beside_default().empty() ? 2 : 4;
   load_needs(*untuned_, config_, dtype, options.model.load, options.seed, ways)
       .check(device.info());

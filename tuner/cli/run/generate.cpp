@@ -44,6 +44,7 @@ Generation::Generation(const GenerateOptions& options)
   llama.sample = samples_on_device(options);
   const DType dtype = run_dtype(options.runtime, model_.weights.embedding.dtype, device);
   apply_quantisation(options.quantize, model_, dtype);
+  tell_idle_permission(options.runtime.allow, model_.config, dtype);
   const auto prompt = static_cast<std::int64_t>(prompt_.size());
   llama_needs(*runtime_, model_.config, dtype, llama, prompt).check(device);
   runner_ =

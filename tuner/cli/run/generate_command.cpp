@@ -105,6 +105,7 @@ int precompile(const GenerateOptions& options) {
   const DType dtype =
       run_dtype(options.runtime, model.weights.embedding.dtype, runtime->device().info());
   apply_quantisation(options.quantize, model.config);
+  tell_idle_permission(options.runtime.allow, model.config, dtype);
   const std::vector<std::int64_t> capacities =
       options.capacity != 0 ? std::vector{options.capacity} : llama_capacities(model.config);
   std::vector<Problem> problems;

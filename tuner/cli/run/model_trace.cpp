@@ -165,7 +165,6 @@ int trace_layers(Generation& generation, const RuntimeChoice& runtime,
   LlamaRunner& runner = generation.runner();
   TraceTypes types;
   types.weights = types.activations = types.cache = runner.dtype();
-  types.rounded_weights = allows(runtime.allow, "rounded_weights");
   const LlamaTraceCheck checker(generation.model(), types);
   TraceResult result;
   std::vector<std::int32_t> ids = generation.prompt();

@@ -142,6 +142,7 @@ ModelTunerOptions model_tuner_options(const ModelOptions& options) {
   } else {
     apply_quantisation(model.quantize, tuner.config);
   }
+  tell_idle_permission(options.tuning.allow, tuner.config, tuner.dtype);
   return tuner;
 }
 

@@ -30,14 +30,28 @@ struct OperationOptions {
   RecordingOptions recording;
 };
 
+/// Adds what `--allow` permits to the problem, unless that has it already.
+void allow_math(OperationOptions& options) {
+  auto& values = options.problem.values;
+  for (const std::string& word : options.tuning.allow) {
+    if (word == "vendor") continue;
+    const auto given = std::find_if(values.begin(), values.end(),
+                                    [](const auto& value) { return value.first == "math"; });
+    if (given == values.end()) {
+      values.emplace_back("math", word);
+    } else if (given->second != word) {
+      throw CommandError(exit_usage,
+                         fmt::format("--allow {} contradicts --math {}", word, given->second));
+    }
+  }
+}
+
 int tune_one(const Operation& operation, OperationOptions options) {
   options.tuning.device = devices_for(operation.name, options.tuning.device);
   if (options.tuning.naive && !operation.naive) {
     throw CommandError(exit_usage, "--naive: " + operation.name + " has no kernel of that kind");
   }
-  for (const std::string& word : options.tuning.allow) {
-    if (word != "vendor") options.problem.values.emplace_back("math", word);
-  }
+  allow_math(options);
   auto problem = make_problem(operation, options.problem);
   if (!problem) throw bad_option(problem.failure());
   check_recording_options(options.recording, options.tuning);
@@ -68,7 +82,7 @@ int tune_one(const Operation& operation, OperationOptions options) {
 std::vector<std::string> words_of_allow(const Operation& operation) {
   std::vector<std::string> words{"vendor"};
   for (const Attribute& attribute : operation.attributes) {
-    if (attribute.name != "math") continue;
+    if (!attribute.permission) continue;
     std::copy_if(attribute.allowed.begin(), attribute.allowed.end(), std::back_inserter(words),
                  [&](const std::string& word) { return word != attribute.fallback; });
   }
