@@ -31,7 +31,8 @@ struct TensorMap {
 /// Size and alignment of a tensor map in an argument block.
 constexpr std::size_t tensor_map_bytes = 128, tensor_map_alignment = 64;
 
-/// Columns of a box of 16-bit elements that is not plain, which fill 128 bytes; of f32, half as many.
+/// Columns of a box of 16-bit elements that is not plain, which fill 128 bytes; of f32, half as
+/// many.
 constexpr std::uint32_t box_columns = 64;
 
 }  // namespace greta::device

@@ -85,6 +85,8 @@ inline void copy_box(unsigned char* shared, unsigned start, const TensorMap& map
   const bool pairs = map.pair_bytes != 0;
   if (pairs && row % 2 != 0) fail(site, "a box of rows in pairs starts at an odd row");
   const unsigned size = map.element_bytes;
+  // An illegal instruction on an H200.
+  if (uint64_t(column) * size % 16 != 0) fail(site, "the box starts at no multiple of 16 bytes");
   for (unsigned r = 0; r < map.box_rows; ++r) {
     for (unsigned chunk = 0; chunk < (plain != 0 ? plain / 16 : 8); ++chunk) {
       unsigned char* const to =
