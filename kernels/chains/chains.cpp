@@ -393,7 +393,7 @@ Problem expert_ffn_chain(DType dtype, const ExpertNetworks& networks) {
   const MatrixFormat& format = networks.gate_up;
   if (format.quantised) {
     attributes.emplace_back("weights", std::string(traits(*format.quantised).name));
-    if (format.group > 0 && format.group != 128) {
+    if (only_group(*format.quantised) == 0 && format.group > 0 && format.group != 128) {
       attributes.emplace_back("group", std::to_string(format.group));
     }
     if (format.zeros) attributes.emplace_back("zeros", "groups");

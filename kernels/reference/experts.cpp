@@ -44,7 +44,6 @@ class Matrices {
            std::int64_t lines, std::int64_t length)
       : elements_(tensor_named(inputs, name)),
         format_(weight_format_from_string(format_name(problem, name))),
-        group_(std::stoll(problem.attribute("group", "128"))),
         lines_(lines),
         length_(length) {
     shared_ = problem.attribute("scales", "none");
@@ -53,6 +52,7 @@ class Matrices {
       scales_ = &tensor_named(inputs, name + "_scales");
     }
     if (!format_ || in_blocks(*format_)) return;
+    group_ = *format_ == WeightFormat::mxfp4 ? 32 : std::stoll(problem.attribute("group", "128"));
     scales_ = &tensor_named(inputs, name + "_scales");
     if (problem.attribute("zeros", "none") == "groups") {
       zeros_ = &tensor_named(inputs, name + "_zeros");

@@ -59,7 +59,7 @@ Result<void> check_formats(const Problem& problem) {
   }
   for (const auto& [field, usual] : {std::pair{"group", "128"}, std::pair{"zeros", "none"}}) {
     const std::string value = problem.attribute(field, usual);
-    if (!s.has_scales() && value != usual)
+    if ((!s.has_scales() || only_group(*s.format) > 0) && value != usual)
       return bad_field(field, value, "needs weights int4 or int8");
   }
   const std::string down = problem.attribute("down_weights", "same");
@@ -125,15 +125,14 @@ Problem stand_in(const Problem& problem, double fraction) {
 std::vector<Attribute> attributes() {
   std::vector<std::string> formats{"dense"}, blocks{"same"};
   for (const WeightFormatTraits& format : weight_format_table) {
-    // Scales of a byte are not read yet.
-    if (format.format != WeightFormat::mxfp4) formats.emplace_back(format.name);
+    formats.emplace_back(format.name);
     if (in_blocks(format.format)) blocks.emplace_back(format.name);
   }
   std::vector<Attribute> list{
       {.name = "weights",
        .help = "how gate_up and down are stored. dense: as numbers of x's type; int4, int8: "
                "integers, with scales beside them; q4_0, q8_0, q4_k, q6_k: the blocks of GGUF "
-               "files",
+               "files; mxfp4: numbers e2m1, in groups of 32 with scales e8m0 beside them",
        .fallback = "dense",
        .allowed = formats}};
   quantized_gemm::add_group_attributes(list, "a line");
@@ -166,7 +165,10 @@ Shape::Shape(const Problem& problem)
       zeros(problem.attribute("zeros", "none") == "groups") {
   const std::string down = problem.attribute("down_weights", "same");
   if (down != "same") down_format = weight_format_from_string(down);
-  if (format && !in_blocks(*format)) group = std::stoll(problem.attribute("group", "128"));
+  if (format && !in_blocks(*format)) {
+    group = only_group(*format);
+    if (group == 0) group = std::stoll(problem.attribute("group", "128"));
+  }
   const std::string shared = problem.attribute("scales", "none");
   if (shared == "none") return;
   scaled_gemm::Shape lines;
@@ -235,6 +237,7 @@ Operation make_experts() {
              {{1, 128, 8, 2048, 768}, {{"weights", "q4_k"}, {"down_weights", "q6_k"}}},
              {{1, 128, 8, 2048, 768}, {{"weights", "q6_k"}, {"down_weights", "q4_k"}}},
              {{1, 8, 2, 4096, 14336}, {{"weights", "int4"}, {"zeros", "groups"}}},
+             {{1, 128, 8, 2048, 768}, {{"weights", "mxfp4"}}},
              {{1, 128, 8, 2048, 768}, {{"scales", "block"}}},
              {{1, 8, 2, 4096, 14336}, {{"scales", "row"}}},
              {{3, 6, 2, 81, 99}}};

@@ -56,7 +56,7 @@ std::vector<Constraint> limits(const Shape& s, const DeviceInfo& device, const L
   const std::int64_t threads = most_threads(device), groups = most_workgroups(device);
   const auto most =
       static_cast<std::int64_t>(std::min(device.memory_bytes / 4, device.max_allocation_bytes));
-  return {storage_constraint(s.format ? s.scales() : s.in, s.out, device),
+  return {storage_constraint(s.format ? s.halves() : s.in, s.out, device),
           {"workgroup_threads", fmt::format("the device allows {} threads", threads),
            p["THREADS"] <= threads},
           {"lanes", "GATE_LANES and DOWN_LANES must not exceed THREADS",

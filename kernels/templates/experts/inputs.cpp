@@ -135,6 +135,21 @@ void harden_scaled(const Shape& s, std::vector<HostTensor>& inputs, std::mt19937
       std::byte{encode_byte(s.gate_up_lines->format, NAN)};
 }
 
+/// The ends of the range of e8m0. 2^-127, which devices may take for 0, is in gate_up alone, as x
+/// is at most 1 there. A NaN in gate_up is in all outputs of the tokens that have the expert.
+void mix_in_end_powers(std::vector<HostTensor>& inputs, std::mt19937_64& random) {
+  HostTensor &gate_up = inputs[4], &down = inputs[6];
+  const bool smallest = uniform_below(random, 2) == 0;
+  for (std::byte& scale : gate_up.data) {
+    if (smallest && uniform_below(random, 4) == 0) scale = std::byte{0};
+  }
+  const auto nan = [&](HostTensor& scales) {
+    scales.data[uniform_below(random, scales.data.size())] = std::byte{255};
+  };
+  if (uniform_below(random, 2) == 0) nan(down);
+  if (uniform_below(random, 8) == 0) nan(gate_up);
+}
+
 }  // namespace
 
 std::int64_t chosen_experts(const Shape& s) {
@@ -165,7 +180,7 @@ HostTensor input(const Problem& problem, const TensorSpec& spec, std::uint64_t s
   return tensor;
 }
 
-/// Quantised matrices stay plain: quantized_gemm has extreme ones.
+/// Quantised matrices but mxfp4 stay plain: quantized_gemm has extreme ones.
 void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64_t seed) {
   const Shape s(problem);
   std::mt19937_64 random(mix64(seed));
@@ -173,6 +188,7 @@ void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64
     harden_scaled(s, inputs, random);
   } else if (s.format) {
     mix_in_adversarial_rows(inputs[0], {0x1p-14, 1}, random());
+    if (s.format == WeightFormat::mxfp4) mix_in_end_powers(inputs, random);
   } else {
     harden_numbers(s, inputs, seed);
   }

@@ -17,7 +17,9 @@ struct Shape {
   std::int64_t pairs() const { return tokens * top_k; }
   /// Returns whether groups of quantised weights have scales beside the matrices, and their type.
   bool has_scales() const { return group > 0; }
-  DType scales() const { return in == DType::bf16 ? DType::bf16 : DType::f16; }
+  DType scales() const { return format == WeightFormat::mxfp4 ? DType::u8 : halves(); }
+  /// Returns a type of 16 bits, of which kernels load quantised elements.
+  DType halves() const { return in == DType::bf16 ? DType::bf16 : DType::f16; }
   /// Returns whether matrices are numbers of eight bits with scales.
   bool scaled() const { return gate_up_lines.has_value(); }
   /// Returns the bits of an element of matrices that are not quantised.
@@ -30,8 +32,8 @@ struct Shape {
   std::int64_t tokens, experts, top_k, dim, hidden;
   std::optional<WeightFormat> format;  ///< of gate_up; std::nullopt: numbers of type `in`, of both
   std::optional<WeightFormat> down_format;  ///< of down: as gate_up, or both are in blocks
-  std::int64_t group = 0;                   ///< with int4 and int8: weights that share a scale
-  bool zeros = false;                       ///< with these: whether each group has a zero point
+  std::int64_t group = 0;  ///< with int4, int8 and mxfp4: weights that share a scale
+  bool zeros = false;      ///< with int4 and int8: whether each group has a zero point
   /// Of scaled matrices: the lines and scales of B in a scaled_grouped_gemm with each.
   std::optional<scaled_gemm::Shape> gate_up_lines, down_lines;
 };

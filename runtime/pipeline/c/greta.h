@@ -339,10 +339,10 @@ typedef struct greta_quantized_grouped_gemm_options {
 
 typedef struct greta_quantized_experts_options {
   size_t size; /* sizeof(greta_quantized_experts_options) */
-  greta_weights weights;      /* not GRETA_MXFP4 */
+  greta_weights weights;
   greta_weights down_weights; /* GRETA_SAME_WEIGHTS; or other blocks, if weights are blocks */
   /* with GRETA_INT4 and GRETA_INT8: [experts, 2 hidden, groups] and [experts, dim, groups], bf16 if x is,
-   * else f16; NULL with blocks */
+   * else f16; with GRETA_MXFP4 u8, one for 32 weights; NULL with blocks */
   const greta_tensor* gate_up_scales;
   const greta_tensor* down_scales;
   const greta_tensor* gate_up_zeros; /* u8, as the scales; NULL: none */

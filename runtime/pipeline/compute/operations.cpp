@@ -261,9 +261,6 @@ Result<void> Operations::experts(const Tensor& x, const Tensor& ids, const Tenso
   if (down && down.shape().rank() != 3) {
     return bad_rank("experts", "down", down, "[experts, dim, hidden]");
   }
-  if (options.format == kernels::WeightFormat::mxfp4) {
-    return refused("experts", "matrices in mxfp4 are not supported");
-  }
   if (options.format && options.scaled) {
     return refused("experts", "matrices are quantised or scaled, not both");
   }
@@ -271,8 +268,9 @@ Result<void> Operations::experts(const Tensor& x, const Tensor& ids, const Tenso
   for (const Tensor& one : {options.gate_up_scales, options.down_scales}) {
     if (static_cast<bool>(one) == (scales || options.scaled)) continue;
     return refused("experts", one ? "scales are given, but the matrices have none beside them"
-                              : options.scaled ? "scaled matrices need scales of both"
-                                               : "int4 and int8 need scales of both matrices");
+                              : options.scaled
+                                  ? "scaled matrices need scales of both"
+                                  : "int4, int8 and mxfp4 need scales of both matrices");
   }
   const bool zeros = static_cast<bool>(options.gate_up_zeros);
   if (zeros != static_cast<bool>(options.down_zeros) || (zeros && !scales)) {
@@ -287,7 +285,7 @@ Result<void> Operations::experts(const Tensor& x, const Tensor& ids, const Tenso
   if (options.format) {
     set(problem, "weights", std::string(kernels::traits(*options.format).name));
   }
-  if (scales) {
+  if (scales && kernels::only_group(*options.format) == 0) {
     const std::int64_t groups = std::max<std::int64_t>(1, cols_of(options.gate_up_scales));
     if (cols_of(x) % groups != 0) {
       return refused("experts",

@@ -151,7 +151,6 @@ struct CommonFormat {
 
 bool can_read(const MatrixFormat& gate_up, const MatrixFormat& down) {
   const auto blocks = [](const MatrixFormat& f) { return f.quantised && in_blocks(*f.quantised); };
-  if (gate_up.quantised == WeightFormat::mxfp4) return false;
   if (gate_up.order != 0 || down.order != 0) return false;  // each expert has its own
   return gate_up == down || (blocks(gate_up) && blocks(down));
 }

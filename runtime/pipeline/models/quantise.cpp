@@ -224,14 +224,6 @@ MatrixFormat changed(const MatrixFormat& own, std::int64_t cols, Quantisation qu
   return !own.plain() || !whole ? own : format;
 }
 
-void refuse_experts(const LlamaConfig& config, Quantisation quantisation) {
-  if (config.experts.count == 0 || quantisation != Quantisation::mxfp4) return;
-  throw Error(Failure{
-      Status::invalid_argument,
-      "the model has experts, whose products take q8_0, q4_0, int4 and fp8 of these formats",
-      {}});
-}
-
 /// Decides about a layer's experts, which are quantised alike. `own` are their formats. Returns
 /// whether they change.
 bool experts_change(const LlamaConfig& config, const LlamaLayerFormats& own,
@@ -290,7 +282,6 @@ MatrixFormat format_of(Quantisation quantisation) {
 }
 
 QuantisedProjections quantise(LlamaConfig& config, Quantisation quantisation) {
-  refuse_experts(config, quantisation);
   QuantisedProjections counts;
   if (quantisation == Quantisation::decoded) config.formats = {};
   if (format_of(quantisation).plain()) return counts;
@@ -316,7 +307,6 @@ QuantisedProjections quantise(LlamaConfig& config, Quantisation quantisation) {
 }
 
 QuantisedProjections quantise(LlamaModel& model, Quantisation quantisation, DType activations) {
-  refuse_experts(model.config, quantisation);
   QuantisedProjections counts;
   const LlamaFormats stored = formats_of(model.weights);
   for (LlamaLayer& layer : model.weights.layers) {

@@ -39,14 +39,13 @@ struct QuantisedProjections {
   std::int64_t already = 0;  ///< quantised before
 };
 
-/// Changes the formats of an architecture. Throws Error for one with experts and a format that
-/// their products can't read, which is mxfp4. The experts of a layer are quantised alike or not at
+/// Changes the formats of an architecture. The experts of a layer are quantised alike or not at
 /// all.
 QuantisedProjections quantise(LlamaConfig& config, Quantisation quantisation);
 
 /// Quantises a model's weights, on all cores, into memory of the model. Scales beside integers are
 /// stored in the type that devices have them in with `activations`. A block with weights that are
-/// infinite or NaN has a NaN scale. Throws Error as above.
+/// infinite or NaN has a NaN scale.
 QuantisedProjections quantise(LlamaModel& model, Quantisation quantisation, DType activations);
 
 /// Returns the formats of a model's quantised matrices, e.g. "q4_k, q6_k"; empty: none.

@@ -288,9 +288,9 @@ class Operations:
 
         gate_up [experts, 2 hidden, dim] has each expert's gates and then its ups, down is [experts,
         dim, hidden]. An id that is not below experts adds nothing, nor does a weight of 0. format:
-        one of the weights of quantized_gemm but mxfp4, whose rows of b are u8 lines of both then; "int4" and
+        one of the weights of quantized_gemm, whose rows of b are u8 lines of both then; "int4" and
         "int8" have scales [experts, 2 hidden, groups] and [experts, dim, groups], and may have zero
-        points u8 like these. down_format: of down, where both are in blocks of GGUF files; None: as format.
+        points u8 like these; "mxfp4" has such scales u8, of groups of 32. down_format: of down, where both are in blocks of GGUF files; None: as format.
 
         sharing: "tensor", "row" or "block" of matrices u8 whose bytes are numbers as in scaled_gemm,
         by default "e4m3"; gate_up_scales and down_scales are f32 as scales_b of scaled_grouped_gemm

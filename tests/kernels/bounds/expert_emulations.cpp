@@ -373,8 +373,14 @@ std::vector<Case> experts_cases(const DTypes&) {
     one.contents["gate_up_zeros"] = one.contents["down_zeros"] = index_below(16);
     return one;
   };
+  const auto powers = [](Case one) {
+    one.contents["gate_up_scales"] = [](double, std::size_t) { return 125; };
+    one.contents["down_scales"] = [](double, std::size_t) { return 124; };
+    return one;
+  };
   const Contents bytes = index_below(256);
-  return {scaled_experts("e4m3", "block", {31.3, 32.2, 40.2, 1.1, 1.1}),
+  return {powers(quantized("mxfp4", "128", "128", bytes, {52.4, 65, 65, 1.2, 1.1})),
+          scaled_experts("e4m3", "block", {31.3, 32.2, 40.2, 1.1, 1.1}),
           scaled_experts("e4m3_fnuz", "row", {15, 21.1, 29.5, 1.1, 1.1}),
           scaled_experts("e5m2", "tensor", {12.2, 15, 18.6, 1.1, 1.1}),
           scaled_experts("e5m2_fnuz", "tensor", {18.2, 20, 21.5, 1.1, 1.1}),

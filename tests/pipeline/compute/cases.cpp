@@ -177,6 +177,21 @@ const std::vector<OperationCase>& operation_cases() {
              t[0], t[1], t[2], t[3], t[5], t[7],
              {.format = kernels::WeightFormat::int4, .gate_up_scales = t[4], .down_scales = t[6]});
        }},
+      {"ExpertsOfMxfp4",
+       "experts dtype=f16 out=f32 weights=mxfp4 tokens=6 experts=5 top_k=2 dim=64 hidden=32",
+       {{2, 3, 64},
+        {2, 3, 2},
+        {2, 3, 2},
+        {5, 64, 32},
+        {5, 64, 2},
+        {5, 64, 16},
+        {5, 64, 1},
+        {2, 3, 64}},
+       [](Operations& ops, const Operands& t) {
+         return ops.experts(
+             t[0], t[1], t[2], t[3], t[5], t[7],
+             {.format = kernels::WeightFormat::mxfp4, .gate_up_scales = t[4], .down_scales = t[6]});
+       }},
       {"ScaledExperts",
        "experts dtype=bf16 out=f32 format=e5m2 scales=block tokens=6 experts=5 top_k=2 dim=144 "
        "hidden=80",

@@ -358,8 +358,6 @@ TEST(ExpertFiles, OthersMustBeDecoded) {
   const auto runtime = open_runtime("vulkan:0");
   expect_refused([&] { upload_weights(*runtime, model, DType::f32); },
                  "the experts are stored in numbers and q4_0 and q8_0");
-  expect_refused([&] { quantise(model, Quantisation::mxfp4, DType::f32); }, "has experts");
-  expect_refused([&] { quantise(model.config, Quantisation::mxfp4); }, "has experts");
   quantise(model, Quantisation::decoded, DType::f32);
   LlamaOptions options;
   options.capacity = 32;
