@@ -8,16 +8,25 @@
 
 namespace greta::device {
 
+/// What shares one of a product's scales, which are f32 numbers in device memory.
+enum class MatrixScales : std::uint8_t {
+  none,
+  tensor,  ///< all elements of an operand
+  row,     ///< a row of op(A), with m scales; a column of op(B), with n scales
+};
+
 /// A matrix product that a vendor's library computes: D = alpha op(A) op(B) + beta C + bias. All
 /// matrices are row-major. op(A) is m x k, op(B) is k x n, C and D are m x n, and
-/// the bias has n elements. Sums are in f32, as are alpha and beta.
+/// the bias has n elements. Sums are in f32, as are alpha and beta. Scales multiply the elements
+/// of A and B.
 struct MatrixProduct {
   std::uint64_t m = 0, n = 0, k = 0;
-  DType in = DType::f16;      ///< of A and B
+  DType in = DType::f16;      ///< of A and B; u8: fp8 (e4m3), which has scales
   DType out = DType::f16;     ///< of C, D and the bias
   bool transposed_a = false;  ///< A is stored as k x m
   bool transposed_b = false;  ///< B is stored as n x k
   bool bias = false;
+  MatrixScales scales = MatrixScales::none;
   /// Leading dimensions in elements, C's that of D; 0: packed rows.
   std::uint64_t lda = 0, ldb = 0, ldd = 0;
   std::uint32_t alignment = 16;  ///< bytes that divide the addresses of A, B, C and D
@@ -34,10 +43,11 @@ struct MatrixProduct {
   bool operator==(const MatrixProduct&) const = default;
 };
 
-/// The argument block of a MatrixProduct's launch: device addresses. `bias` and `workspace` are 0
-/// where there is none; `c` is that of `d` unless it is another matrix.
+/// The argument block of a MatrixProduct's launch: device addresses. `bias`, `workspace` and those
+/// of scales are 0 where there is none; `c` is that of `d` unless it is another matrix.
 struct MatrixProductArguments {
   std::uint64_t a = 0, b = 0, c = 0, d = 0, bias = 0, workspace = 0;
+  std::uint64_t scales_a = 0, scales_b = 0;
 };
 
 }  // namespace greta::device

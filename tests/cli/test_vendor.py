@@ -44,6 +44,22 @@ class Vendor(Case):
         self.assertEqual(pruned.returncode, 0, pruned.stderr)
         self.assertEqual(self.results(), [own, vendor])
 
+    def test_scaled_products_are_compared_where_the_library_computes_them(self):
+        problem = ("scaled_gemm", "--m", "9", "--n", "16", "--k", "32")
+        for scales in ("tensor", "row"):
+            text = self.tune("--allow", "vendor", "--scales", scales, problem=problem)
+            self.assertRegex(text, r"vs hip-host +\d+\.\d+× as fast ")
+        for more in (("--scales", "block"), ("--format", "e5m2"), ("--format", "int8")):
+            report = json.loads(self.tune("--allow", "vendor", "--json", *more, problem=problem))
+            self.assertIsNone(report["vendor"], more)
+
+    def test_scaled_products_are_right(self):
+        result = self.run_tune("verify", "scaled_gemm", "--variant", "vendor", "--problems", "24", "--seed", "1",
+                               "--device", "hip-host:0")
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        for dtype in ("bf16", "f16", "f32"):
+            self.assertRegex(result.stdout, rf"vendor +{dtype} to {dtype}: [1-9]\d* passed, 0 failed")
+
     def test_on_a_cpu_it_is_not_compared_unless_it_is_allowed(self):
         report = json.loads(self.tune("--json"))
         self.assertIsNone(report["vendor"])

@@ -66,7 +66,9 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
                       OperandArgument{shape.residual ? residual : c},
                       OperandArgument{c},
                       shape.bias ? Argument(OperandArgument{bias}) : none,
-                      product.workspace_bytes > 0 ? Argument(WorkspaceArgument{0}) : none};
+                      product.workspace_bytes > 0 ? Argument(WorkspaceArgument{0}) : none,
+                      none,
+                      none};
   KernelSource source;
   source.name = "gemm/vendor";
   source.language = device.language;

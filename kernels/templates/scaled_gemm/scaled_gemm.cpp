@@ -107,7 +107,8 @@ Operation make_scaled_gemm() {
              {{1, 4096, 4096}, {{"scales", "row"}}},
              {{4096, 4096, 4096}, {{"format", "int8"}, {"scales", "row"}}}};
   t.variants = {scaled_gemm::tma(),         scaled_gemm::matrix(), scaled_gemm::tma_rows(),
-                scaled_gemm::matrix_rows(), scaled_gemm::gemv(),   scaled_gemm::tiled()};
+                scaled_gemm::matrix_rows(), scaled_gemm::gemv(),   scaled_gemm::tiled(),
+                scaled_gemm::vendor()};
   t.untuned = Operation::Untuned::best_predicted;
   t.check = scaled_gemm::check;
   t.shape = [](const Problem& problem) { return ProblemShape(scaled_gemm::shape_of(problem)); };

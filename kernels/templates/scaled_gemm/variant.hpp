@@ -5,6 +5,6 @@
 
 namespace greta::kernels::scaled_gemm {
 
-Variant tiled(), matrix(), matrix_rows(), tma(), tma_rows(), gemv();
+Variant tiled(), matrix(), matrix_rows(), tma(), tma_rows(), gemv(), vendor();
 
 }  // namespace greta::kernels::scaled_gemm

@@ -15,7 +15,7 @@ namespace {
 // Both libraries have the same numbers for these.
 constexpr int epilogue_bias = 4;
 constexpr int preference_workspace = 1;
-constexpr int real_f32 = 0, real_f16 = 2, real_bf16 = 14;
+constexpr int real_f32 = 0, real_f16 = 2, real_bf16 = 14, real_e4m3 = 28;
 
 constexpr MatrixLibraryNumbers cublaslt_numbers{.not_transposed = 0,
                                                 .transposed = 1,
@@ -27,6 +27,11 @@ constexpr MatrixLibraryNumbers cublaslt_numbers{.not_transposed = 0,
                                                 .epilogue = 7,
                                                 .bias_pointer = 8,
                                                 .bias_type = 26,
+                                                .scale_a = 17,
+                                                .scale_b = 18,
+                                                .scale_mode_a = 31,
+                                                .scale_mode_b = 32,
+                                                .fast_accumulation = 25,
                                                 .reductions = 3,
                                                 .reductions_f32 = 2,
                                                 .alignments = 5,
@@ -41,6 +46,8 @@ int type_number(DType type) {
       return real_f16;
     case DType::bf16:
       return real_bf16;
+    case DType::u8:
+      return real_e4m3;
     default:
       throw Refusal(Status::compile, fmt::format("no matrix products of {}", to_string(type)));
   }
@@ -186,6 +193,40 @@ void PreparedProduct::describe() {
     set(numbers.epilogue, epilogue_bias);
     set(numbers.bias_type, type_number(product_.out));
   }
+  describe_scales();
+}
+
+void PreparedProduct::describe_scales() {
+  const MatrixLibraryNumbers& numbers = library_->numbers();
+  if (product_.scales == MatrixScales::none) {
+    if (product_.in != DType::u8) return;
+    throw Refusal(Status::compile, "products of fp8 have scales");
+  }
+  if (numbers.scale_a < 0) {
+    throw Refusal(Status::constraints,
+                  fmt::format("{} is not used for scaled products", library_->name()));
+  }
+  const auto set = [&](int attribute, auto value) {
+    // Older libraries know fewer attributes.
+    check(library_->functions().desc_set(desc_, attribute, &value, sizeof value),
+          "MatmulDescSetAttribute", Status::constraints);
+  };
+  // Sums that stay in the accumulators of matrix cores would not keep the bound of the error.
+  set(numbers.fast_accumulation, std::int8_t{0});
+  if (product_.scales == MatrixScales::row) {
+    set(numbers.scale_mode_a, scale_mode_rows);
+    set(numbers.scale_mode_b, scale_mode_rows);
+  }
+  // Launches set the addresses. The ranking may depend on whether there are some.
+  constexpr std::uint64_t some_address = 256;
+  set_address(numbers.scale_a, some_address, Status::constraints);
+  set_address(numbers.scale_b, some_address, Status::constraints);
+}
+
+void PreparedProduct::set_address(int attribute, std::uint64_t address, Status as) const {
+  void* const pointer = reinterpret_cast<void*>(address);
+  check(library_->functions().desc_set(desc_, attribute, &pointer, sizeof pointer),
+        "MatmulDescSetAttribute", as);
 }
 
 void PreparedProduct::choose_algorithm() {
@@ -229,10 +270,11 @@ void PreparedProduct::launch(std::span<const std::byte> arguments, hipStream_t s
   const auto pointer = [](std::uint64_t address) { return reinterpret_cast<void*>(address); };
   const auto& f = library_->functions();
   const std::lock_guard lock(mutex_);
-  if (product_.bias) {
-    void* const bias = pointer(at.bias);
-    check(f.desc_set(desc_, library_->numbers().bias_pointer, &bias, sizeof bias),
-          "MatmulDescSetAttribute", Status::launch);
+  const MatrixLibraryNumbers& numbers = library_->numbers();
+  if (product_.bias) set_address(numbers.bias_pointer, at.bias, Status::launch);
+  if (product_.scales != MatrixScales::none) {
+    set_address(numbers.scale_a, at.scales_b, Status::launch);  // B is the first operand
+    set_address(numbers.scale_b, at.scales_a, Status::launch);
   }
   check(f.matmul(handle_, desc_, &product_.alpha, pointer(at.b), b_, pointer(at.a), a_,
                  &product_.beta, pointer(at.c), d_, pointer(at.d), d_, algorithm_.data(),

@@ -52,6 +52,10 @@ struct MatrixLibraryNumbers {
   int batch_count, batch_step;     ///< hipblasLtMatrixLayoutAttribute_t
   // hipblasLtMatmulDescAttributes_t
   int transpose_a, transpose_b, epilogue, bias_pointer, bias_type;
+  /// The device addresses of the operands' scales, what shares one of these (scale_mode_rows),
+  /// and whether sums of fp8 may stay in the matrix cores' accumulators; -1 if the library's are
+  /// not used.
+  int scale_a, scale_b, scale_mode_a, scale_mode_b, fast_accumulation;
   /// The preference of which reductions of split-K are allowed, and the value for those in f32;
   /// -1 if the library has none.
   int reductions, reductions_f32;
@@ -71,11 +75,19 @@ inline constexpr MatrixLibraryNumbers hipblaslt_numbers{.not_transposed = 111,
                                                         .epilogue = 2,
                                                         .bias_pointer = 3,
                                                         .bias_type = 4,
+                                                        .scale_a = -1,
+                                                        .scale_b = -1,
+                                                        .scale_mode_a = -1,
+                                                        .scale_mode_b = -1,
+                                                        .fast_accumulation = -1,
                                                         .reductions = -1,
                                                         .reductions_f32 = 0,
                                                         .alignments = -1,
                                                         .algorithm_bytes = 24,
                                                         .result_bytes = 56};
+
+/// The scale mode of both libraries with a scale for each row of op(A) and column of op(B).
+inline constexpr std::int32_t scale_mode_rows = 3;
 
 /// An open library of matrix products. Thread-safe.
 class MatrixLibrary {
@@ -115,7 +127,9 @@ class PreparedProduct {
 
  private:
   void describe();
+  void describe_scales();
   void choose_algorithm();
+  void set_address(int attribute, std::uint64_t address, Status as) const;
   void release();
   void check(hipblasStatus_t status, const char* what, Status as) const;
 
@@ -124,7 +138,7 @@ class PreparedProduct {
   void *handle_ = nullptr, *desc_ = nullptr;
   void *a_ = nullptr, *b_ = nullptr, *d_ = nullptr;  ///< layouts
   std::vector<std::byte> algorithm_;
-  mutable std::mutex mutex_;  ///< launches set the bias's address in the descriptor
+  mutable std::mutex mutex_;  ///< launches set addresses in the descriptor
 };
 
 }  // namespace greta::device::hip

@@ -1,7 +1,8 @@
 // Protects: products of a vendor's library, through hip-host's own library with the same interface:
-// every layout, type and addend, every algorithm, in a stream and in a graph; and that a product
-// that can't be computed is a failure with a reason.
+// every layout, type and addend, every algorithm, scales of tensors and rows, in a stream and in a
+// graph; and that a product that can't be computed is a failure with a reason.
 
+#include <array>
 #include <bit>
 #include <cmath>
 #include <random>
@@ -52,6 +53,13 @@ std::uint16_t narrow(float value, DType type) {
                                     (bits >> 13 & 1023));
 }
 
+/// Returns the byte of e4m3 of an integer of at most 3.
+std::uint8_t e4m3_of(float value) {
+  constexpr std::array<std::uint8_t, 4> sizes{0, 0x38, 0x40, 0x44};
+  return static_cast<std::uint8_t>(sizes.at(static_cast<std::size_t>(std::abs(value))) |
+                                   (value < 0 ? 0x80 : 0));
+}
+
 float widened(std::uint16_t bits, DType type) {
   if (type == DType::bf16) return std::bit_cast<float>(std::uint32_t{bits} << 16);
   const int exponent = bits >> 10 & 31, mantissa = bits & 1023;
@@ -74,13 +82,17 @@ class Product {
     buffers_.push_back(upload(std::vector<float>(c_.size(), 99), product.out));
     buffers_.push_back(upload(bias_, product.out));
     buffers_.push_back(host.device().allocate(product.workspace_bytes + 4).value());
+    scales_a_ = scales_of(product.m, 5);
+    scales_b_ = scales_of(product.n, 6);
+    buffers_.push_back(host.upload(scales_a_));
+    buffers_.push_back(host.upload(scales_b_));
   }
 
   std::vector<std::byte> arguments() const {
     const auto at = [&](std::size_t i) { return buffers_[i]->address(); };
     return bytes_of_arguments({at(0), at(1), product_.beta != 0 ? at(2) : at(3), at(3),
-                               product_.bias ? at(4) : 0,
-                               product_.workspace_bytes != 0 ? at(5) : 0});
+                               product_.bias ? at(4) : 0, product_.workspace_bytes != 0 ? at(5) : 0,
+                               at(6), at(7)});
   }
 
   std::vector<float> result() {
@@ -106,6 +118,10 @@ class Product {
           sum += a_[product_.transposed_a ? i * m + row : row * k + i] *
                  b_[product_.transposed_b ? col * k + i : i * n + col];
         }
+        if (product_.scales != MatrixScales::none) {
+          const bool rows = product_.scales == MatrixScales::row;
+          sum *= scales_a_[rows ? row : 0] * scales_b_[rows ? col : 0];
+        }
         sum = product_.alpha * sum + product_.beta * c_[row * n + col];
         values.push_back(sum + (product_.bias ? bias_[col] : 0));
       }
@@ -114,8 +130,20 @@ class Product {
   }
 
  private:
+  /// Powers of two, which keep results exact.
+  static std::vector<float> scales_of(std::size_t count, unsigned seed) {
+    std::vector<float> scales = numbers(count, seed);
+    for (float& scale : scales) scale = std::ldexp(1.0F, static_cast<int>(scale));
+    return scales;
+  }
+
   std::unique_ptr<Buffer> upload(const std::vector<float>& values, DType type) {
     if (type == DType::f32) return host_.upload(values);
+    if (type == DType::u8) {
+      std::vector<std::uint8_t> bytes;
+      for (const float value : values) bytes.push_back(e4m3_of(value));
+      return host_.upload(bytes);
+    }
     std::vector<std::uint16_t> bits;
     for (const float value : values) bits.push_back(narrow(value, type));
     return host_.upload(bits);
@@ -123,7 +151,7 @@ class Product {
 
   HostDevice& host_;
   MatrixProduct product_;
-  std::vector<float> a_, b_, c_, bias_;
+  std::vector<float> a_, b_, c_, bias_, scales_a_, scales_b_;
   std::vector<std::unique_ptr<Buffer>> buffers_;
 };
 
@@ -191,6 +219,57 @@ TEST_F(HipHostMatrixLibrary, AGraphComputesEachReplay) {
   }
 }
 
+MatrixProduct product_of_fp8(MatrixScales scales) {
+  MatrixProduct product{.m = 5, .n = 8, .k = 16, .in = DType::u8, .out = DType::bf16};
+  product.transposed_b = true;
+  product.scales = scales;
+  return product;
+}
+
+TEST_F(HipHostMatrixLibrary, ScaledProductsAreExact) {
+  for (const MatrixScales scales : {MatrixScales::tensor, MatrixScales::row}) {
+    for (const DType out : {DType::bf16, DType::f32}) {
+      MatrixProduct product = product_of_fp8(scales);
+      product.out = out;
+      product.workspace_bytes = 5 * 8 * 4;
+      for (product.rank = 0; product.rank < 3; ++product.rank) expect_exact(product);
+    }
+  }
+}
+
+TEST_F(HipHostMatrixLibrary, AGraphComputesScaledProducts) {
+  const auto kernel = host_.device().compile(source_of(product_of_fp8(MatrixScales::row))).value();
+  // Two products in a graph have addresses of their own.
+  Product one(host_, product_of_fp8(MatrixScales::row));
+  Product other(host_, product_of_fp8(MatrixScales::row));
+  const auto graph = host_.device()
+                         .create_graph([&](Stream& stream) {
+                           auto recorded = stream.launch(*kernel, {1, 1, 1}, one.arguments());
+                           if (!recorded) return recorded;
+                           return stream.launch(*kernel, {1, 1, 1}, other.arguments());
+                         })
+                         .value();
+  const auto stream = host_.device().create_stream().value();
+  stream->replay(*graph).value();
+  stream->synchronize(std::chrono::seconds(20)).value();
+  EXPECT_EQ(one.result(), one.expected());
+  EXPECT_EQ(other.result(), other.expected());
+}
+
+TEST_F(HipHostMatrixLibrary, ScaledProductsThatTheLibraryRefusesAreFailures) {
+  MatrixProduct product = product_of_fp8(MatrixScales::tensor);
+  product.transposed_b = false;
+  EXPECT_NE(refusal(product).find("has no algorithm"), std::string::npos) << refusal(product);
+  product = product_of_fp8(MatrixScales::row);
+  product.n = 7;
+  EXPECT_NE(refusal(product).find("has no algorithm"), std::string::npos) << refusal(product);
+  product = product_of_fp8(MatrixScales::none);
+  EXPECT_NE(refusal(product).find("products of fp8 have scales"), std::string::npos);
+  product = product_of_fp8(MatrixScales::tensor);
+  product.in = DType::f16;
+  EXPECT_NE(refusal(product).find("has no algorithm"), std::string::npos) << refusal(product);
+}
+
 TEST_F(HipHostMatrixLibrary, WhatCanNotBeComputedIsAFailure) {
   MatrixProduct product{.m = 2, .n = 2, .k = 2};
   product.rank = 16;
@@ -206,6 +285,8 @@ TEST_F(HipHostMatrixLibrary, KeysTellProductsAndLibrariesApart) {
   EXPECT_NE(key, source_of(product).content_key("another version", "b"));
   product.rank = 1;
   EXPECT_NE(key, source_of(product).content_key("a", "b"));
+  EXPECT_NE(source_of(product_of_fp8(MatrixScales::tensor)).content_key("a", "b"),
+            source_of(product_of_fp8(MatrixScales::row)).content_key("a", "b"));
 }
 
 TEST(HipHostWithoutMatrixLibrary, ProductsAreRefused) {

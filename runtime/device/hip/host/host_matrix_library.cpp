@@ -15,9 +15,9 @@ namespace greta::device::hip::host {
 
 namespace {
 
-constexpr hipblasStatus_t ok = 0, invalid_value = 3, failed = 6;
+constexpr hipblasStatus_t ok = 0, invalid_value = 3, failed = 6, not_supported = 7;
 constexpr int most_ranked = 16;
-constexpr int type_f32 = 0, type_f16 = 2, type_bf16 = 14;
+constexpr int type_f32 = 0, type_f16 = 2, type_bf16 = 14, type_e4m3 = 28;
 
 /// As hipBLASLt's, but for their sizes: an algorithm is the number of one.
 struct HostAlgorithm {
@@ -31,6 +31,11 @@ constexpr MatrixLibraryNumbers host_numbers = [] {
   MatrixLibraryNumbers numbers = hipblaslt_numbers;
   numbers.algorithm_bytes = sizeof(HostAlgorithm);
   numbers.result_bytes = sizeof(HostResult);
+  numbers.scale_a = 5;
+  numbers.scale_b = 6;
+  numbers.scale_mode_a = 31;
+  numbers.scale_mode_b = 32;
+  numbers.fast_accumulation = 25;
   return numbers;
 }();
 
@@ -45,6 +50,16 @@ struct Description {
   int transpose_a = host_numbers.not_transposed, transpose_b = host_numbers.not_transposed;
   int epilogue = 1, bias_type = type_f32;
   const void* bias = nullptr;
+  const float *scale_a = nullptr, *scale_b = nullptr;
+  std::int32_t scale_mode_a = 0, scale_mode_b = 0;
+  std::int8_t fast_accumulation = 0;
+
+  /// Returns the factor of an element of the product.
+  double scale(std::uint64_t row, std::uint64_t col) const {
+    if (scale_a == nullptr) return 1;
+    return static_cast<double>(scale_a[scale_mode_a == scale_mode_rows ? row : 0]) *
+           static_cast<double>(scale_b[scale_mode_b == scale_mode_rows ? col : 0]);
+  }
 };
 struct Preference {
   std::uint64_t workspace_bytes = 0;
@@ -78,7 +93,20 @@ std::uint16_t bf16_bits(double value) {
   return static_cast<std::uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
+std::int64_t bytes_of_type(int type) {
+  return type == type_e4m3 ? 1 : type == type_f32 ? 4 : 2;
+}
+
+double e4m3_value(std::uint8_t bits) {
+  const int exponent = bits >> 3 & 15, mantissa = bits & 7;
+  const double sign = (bits & 0x80) != 0 ? -1 : 1;
+  if (exponent == 15 && mantissa == 7) return NAN;
+  return sign *
+         (exponent == 0 ? std::ldexp(mantissa, -9) : std::ldexp(8 + mantissa, exponent - 10));
+}
+
 double load(const void* from, int type, std::uint64_t at) {
+  if (type == type_e4m3) return e4m3_value(static_cast<const std::uint8_t*>(from)[at]);
   if (type == type_f32) return static_cast<const float*>(from)[at];
   const std::uint16_t bits = static_cast<const std::uint16_t*>(from)[at];
   return type == type_f16 ? f16_value(bits) : std::bit_cast<float>(std::uint32_t{bits} << 16);
@@ -134,7 +162,7 @@ void Product::run() const {
         slice = static_cast<float>(sum(row, col, half, depth));
         total += slice;
       }
-      total *= alpha;
+      total *= alpha * description.scale(row, col);
       if (beta != 0) total += beta * load(c, d_layout.type, at);
       if ((description.epilogue & 4) != 0)
         total += load(description.bias, description.bias_type, row);
@@ -144,7 +172,7 @@ void Product::run() const {
 }
 
 const void* matrix_of(const void* first, const Layout& layout, std::int64_t number) {
-  const std::int64_t bytes = layout.type == type_f32 ? 4 : 2;
+  const std::int64_t bytes = bytes_of_type(layout.type);
   return static_cast<const std::byte*>(first) + number * layout.step * bytes;
 }
 
@@ -184,6 +212,13 @@ hipblasStatus_t set_description(void* object, int attribute, const void* value, 
   if (attribute == host_numbers.epilogue) return copy(description.epilogue, value, bytes);
   if (attribute == host_numbers.bias_pointer) return copy(description.bias, value, bytes);
   if (attribute == host_numbers.bias_type) return copy(description.bias_type, value, bytes);
+  if (attribute == host_numbers.scale_a) return copy(description.scale_a, value, bytes);
+  if (attribute == host_numbers.scale_b) return copy(description.scale_b, value, bytes);
+  if (attribute == host_numbers.scale_mode_a) return copy(description.scale_mode_a, value, bytes);
+  if (attribute == host_numbers.scale_mode_b) return copy(description.scale_mode_b, value, bytes);
+  if (attribute == host_numbers.fast_accumulation) {
+    return copy(description.fast_accumulation, value, bytes);
+  }
   return invalid_value;
 }
 
@@ -194,9 +229,28 @@ hipblasStatus_t set_layout(void* object, int attribute, const void* value, std::
   return invalid_value;
 }
 
-hipblasStatus_t rank(void*, void*, void*, void*, void*, void* d, void* preference, int wanted,
-                     void* results, int* found) {
+/// Whether the library computes the product: as cuBLASLt, fp8 only where both operands lie along k,
+/// with rows of multiples of 16 bytes, scales, and sums in f32.
+bool supported(const Description& description, const Layout& a, const Layout& b, const Layout& d) {
+  if (a.type != type_e4m3) return description.scale_a == nullptr;
+  const auto aligned = [](const Layout& layout) {
+    return (layout.stride * bytes_of_type(layout.type)) % 16 == 0;
+  };
+  return description.transpose_a == host_numbers.transposed &&
+         description.transpose_b == host_numbers.not_transposed && b.type == type_e4m3 &&
+         aligned(a) && aligned(b) && aligned(d) && description.scale_a != nullptr &&
+         description.scale_b != nullptr && description.fast_accumulation == 0 &&
+         description.scale_mode_a == description.scale_mode_b;
+}
+
+hipblasStatus_t rank(void*, void* desc, void* a, void* b, void*, void* d, void* preference,
+                     int wanted, void* results, int* found) {
   const auto& layout = *static_cast<const Layout*>(d);
+  *found = 0;
+  if (!supported(*static_cast<const Description*>(desc), *static_cast<const Layout*>(a),
+                 *static_cast<const Layout*>(b), layout)) {
+    return not_supported;
+  }
   const std::uint64_t slice_bytes = layout.rows * layout.cols * sizeof(float);
   const bool sliced = static_cast<Preference*>(preference)->workspace_bytes >= slice_bytes;
   *found = std::min(wanted, most_ranked);
