@@ -41,8 +41,9 @@ bool has_matrix_cores(const DeviceInfo& device, DType type) {
 
 void expect_right_products(Device& device, const Problem& problem) {
   const bool cores = has_matrix_cores(device.info(), problem.dtype);
-  expect_right_groups(device, operation(), problem,
-                      cores ? std::set<std::string>{} : std::set<std::string>{"matrix"});
+  expect_right_groups(
+      device, operation(), problem,
+      cores ? std::set<std::string>{"tma"} : std::set<std::string>{"matrix", "tma"});
 }
 
 class QuantizedGroupedGemm : public ::testing::TestWithParam<std::string> {};

@@ -85,13 +85,14 @@ TEST(Operations, WeightsAreRoundedWhereItIsAllowed) {
   EXPECT_EQ(math(true, false, DType::f32, 129), "exact");
 }
 
-// Kernels load 16 bytes of B at once where its rows and blocks are multiples of that: a part of
-// memory that begins elsewhere must be refused, as a tensor and as an address.
+// Kernels load 16 bytes of B at once, or copy boxes, where its rows are multiples of that: a part
+// of memory that begins elsewhere must be refused, as a tensor and as an address.
 TEST(Operations, WeightsBeginWhereKernelsCanLoadThem) {
   using kernels::WeightFormat;
-  const auto why = [](WeightFormat format, std::int64_t begin) -> std::array<std::string, 2> {
+  const auto why = [](WeightFormat format, std::int64_t k,
+                      std::int64_t begin) -> std::array<std::string, 2> {
     Recorder ops;
-    const std::int64_t n = 4, k = 256, row = kernels::row_bytes(format, k);
+    const std::int64_t n = 4, row = kernels::row_bytes(format, k);
     const Tensor memory = tensor(DType::u8, {begin + n * row});
     const Tensor b = memory.slice(0, begin, n * row).reshape({n, row});
     QuantizedGemmOptions options{.format = format};
@@ -104,21 +105,23 @@ TEST(Operations, WeightsBeginWhereKernelsCanLoadThem) {
     return {message(check_operands(ops.problem, specs, ops.operands)),
             message(check_addresses(ops.problem, specs, addresses))};
   };
-  for (const WeightFormat format : {WeightFormat::int4, WeightFormat::int8, WeightFormat::q4_k}) {
-    const auto refusal = why(format, 8);
+  for (const WeightFormat format : {WeightFormat::int4, WeightFormat::int8, WeightFormat::q4_0,
+                                    WeightFormat::q8_0, WeightFormat::q4_k}) {
+    const auto refusal = why(format, 256, 8);
     EXPECT_TRUE(refusal[0].ends_with(
         ": B begins at byte 8 of its memory, but it must be at a multiple of 16"))
         << refusal[0];
     EXPECT_TRUE(
         refusal[1].ends_with(": B is at address 0x200008, but it must be at a multiple of 16"))
         << refusal[1];
-    for (const std::string& taken : why(format, 16)) EXPECT_EQ(taken, "done");
+    for (const std::string& taken : why(format, 256, 16)) EXPECT_EQ(taken, "done");
   }
-  for (const WeightFormat format : {WeightFormat::q4_0, WeightFormat::q8_0, WeightFormat::q6_k}) {
-    const auto refusal = why(format, 1);
+  for (const auto& [format, k] :
+       {std::pair{WeightFormat::q4_0, 288}, {WeightFormat::q8_0, 288}, {WeightFormat::q6_k, 256}}) {
+    const auto refusal = why(format, k, 1);
     EXPECT_TRUE(refusal[0].ends_with("must be at a multiple of 2")) << refusal[0];
     EXPECT_TRUE(refusal[1].ends_with("must be at a multiple of 2")) << refusal[1];
-    for (const std::string& taken : why(format, 2)) EXPECT_EQ(taken, "done");
+    for (const std::string& taken : why(format, k, 2)) EXPECT_EQ(taken, "done");
   }
 }
 
