@@ -6,6 +6,7 @@
 
 #include "kernels/model/block_formats.hpp"
 #include "kernels/model/weight_formats.hpp"
+#include "kernels/model/weight_groups.hpp"
 #include "kernels/reference/dequantized.hpp"
 #include "kernels/reference/elements.hpp"
 #include "kernels/reference/references.hpp"
@@ -68,8 +69,7 @@ std::unique_ptr<Reference> dequantize_reference(const Problem& problem,
   const bool beside = !in_blocks(format), points = problem.attribute("zeros", "none") == "groups";
   const KeptTensor scales = beside ? keep_tensor(inputs, "scales") : nullptr;
   const KeptTensor zeros = points ? keep_tensor(inputs, "zeros") : nullptr;
-  const std::int64_t group =
-      only_group(format) > 0 ? only_group(format) : std::stoll(problem.attribute("group", "128"));
+  const std::int64_t group = group_length(problem, format);
   const TensorSpec out{"out", Role::output, problem.out_dtype, problem.dim("rows"), cols};
   const QuantizedMatrix matrix{.format = format,
                                .rows = out.rows,

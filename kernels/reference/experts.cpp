@@ -8,6 +8,7 @@
 
 #include "kernels/model/byte_formats.hpp"
 #include "kernels/model/parallel.hpp"
+#include "kernels/model/weight_groups.hpp"
 #include "kernels/reference/activation.hpp"
 #include "kernels/reference/dequantized.hpp"
 #include "kernels/reference/elements.hpp"
@@ -52,7 +53,7 @@ class Matrices {
       scales_ = &tensor_named(inputs, name + "_scales");
     }
     if (!format_ || in_blocks(*format_)) return;
-    group_ = *format_ == WeightFormat::mxfp4 ? 32 : std::stoll(problem.attribute("group", "128"));
+    group_ = group_length(problem, *format_);
     scales_ = &tensor_named(inputs, name + "_scales");
     if (problem.attribute("zeros", "none") == "groups") {
       zeros_ = &tensor_named(inputs, name + "_zeros");

@@ -1,5 +1,6 @@
 #include <cstring>
 
+#include "kernels/model/weight_groups.hpp"
 #include "kernels/reference/dequantized.hpp"
 #include "kernels/reference/gemm.hpp"
 #include "kernels/reference/references.hpp"
@@ -32,8 +33,7 @@ std::unique_ptr<Reference> quantized_gemm_reference(const Problem& problem,
   matrix.format = weight_format_from_string(problem.attribute("weights", "int4")).value();
   const std::string epilogue = problem.attribute("epilogue", "none");
   matrix.k = problem.dim("k");
-  matrix.group = only_group(matrix.format);
-  if (matrix.group == 0) matrix.group = std::stoll(problem.attribute("group", "128"));
+  matrix.group = group_length(problem, matrix.format);
   matrix.integers = &tensor_named(inputs, "B");
   matrix.rows = matrix.integers->spec.rows;
   if (!in_blocks(matrix.format)) matrix.scales = &tensor_named(inputs, "scales");

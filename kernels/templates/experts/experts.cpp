@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "kernels/model/weight_groups.hpp"
 #include "kernels/operations.hpp"
 #include "kernels/planning/byte_format_attribute.hpp"
 #include "kernels/planning/device_limits.hpp"
@@ -165,10 +166,7 @@ Shape::Shape(const Problem& problem)
       zeros(problem.attribute("zeros", "none") == "groups") {
   const std::string down = problem.attribute("down_weights", "same");
   if (down != "same") down_format = weight_format_from_string(down);
-  if (format && !in_blocks(*format)) {
-    group = only_group(*format);
-    if (group == 0) group = std::stoll(problem.attribute("group", "128"));
-  }
+  if (format) group = group_length(problem, *format);
   const std::string shared = problem.attribute("scales", "none");
   if (shared == "none") return;
   scaled_gemm::Shape lines;

@@ -1,20 +1,14 @@
 #include <fmt/format.h>
 
+#include "kernels/planning/library_product.hpp"
 #include "kernels/templates/gemm/variant.hpp"
 
 /// GEMM by the vendor's library: hipBLASLt or cuBLASLt.
 namespace greta::kernels::gemm {
 namespace {
 
-constexpr std::uint64_t mib = 1 << 20;
-
 Alternative space(const Shape& shape, const DeviceInfo& device) {
-  // RANK           position of the algorithm in the library's own ranking
-  // WORKSPACE_MIB  the most memory that it may use, which decides what is ranked: slices of K need
-  // it
-  Alternative a{vendor_variant.data(), {}, {}};
-  a.parameters = {{"RANK", {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}},
-                  {"WORKSPACE_MIB", {32, 4, 0}}};
+  Alternative a{vendor_variant.data(), library_parameters(), {}};
   a.constraints = {
       {"library", "no library of matrix products is open: hipBLASLt or cuBLASLt",
        !device.matrix_library.empty()},
@@ -53,32 +47,15 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
   product.d_step = static_cast<std::uint64_t>(shape.c_step);
   product.alpha = shape.alpha;
   product.beta = shape.residual ? 1 : shape.beta;
-  product.workspace_bytes = static_cast<std::uint64_t>(config["WORKSPACE_MIB"]) * mib;
-  product.rank = static_cast<std::uint32_t>(config["RANK"]);
 
   // In the order of the operation's tensors: A, B, bias, residual, C.
-  const std::size_t bias = 2, residual = shape.bias ? 3 : 2,
-                    c = residual + (shape.residual ? 1 : 0);
-  const Argument none = std::uint64_t{0};
-  Launch launch;
-  launch.arguments = {OperandArgument{0},
-                      OperandArgument{1},
-                      OperandArgument{shape.residual ? residual : c},
-                      OperandArgument{c},
-                      shape.bias ? Argument(OperandArgument{bias}) : none,
-                      product.workspace_bytes > 0 ? Argument(WorkspaceArgument{0}) : none,
-                      none,
-                      none};
-  KernelSource source;
-  source.name = "gemm/vendor";
-  source.language = device.language;
-  source.argument_bytes = sizeof(MatrixProductArguments);
-  source.product = product;
-  LaunchPlan plan;
-  plan.workspace_bytes = product.workspace_bytes;
-  plan.sources.push_back(std::move(source));
-  plan.launches.push_back(std::move(launch));
-  return plan;
+  LibraryOperands operands;
+  std::size_t next = 2;
+  if (shape.bias) operands.bias = next++;
+  operands.added = next;
+  if (shape.residual) ++next;
+  operands.result = next;
+  return library_plan("gemm/vendor", device, config, product, operands);
 }
 
 }  // namespace

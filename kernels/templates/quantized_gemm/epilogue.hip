@@ -38,7 +38,10 @@ GRETA_DEVICE void put(Out* c, const Out* added, u32 row, u32 col, u32 n, float s
   c[u64(row) * n + col] = narrow<Out>(EPILOGUE == 0 ? sum : sum + added_to(added, row, col, n));
 }
 #if GATED
+GRETA_DEVICE float gated_value(float gate, float up) {
+  return (EPILOGUE == 3 ? silu(gate) : gelu_tanh(gate)) * up;
+}
 GRETA_DEVICE void put_gated(Out* c, u32 row, u32 col, u32 n, float gate, float up) {
-  c[u64(row) * n + col] = narrow<Out>((EPILOGUE == 3 ? silu(gate) : gelu_tanh(gate)) * up);
+  c[u64(row) * n + col] = narrow<Out>(gated_value(gate, up));
 }
 #endif

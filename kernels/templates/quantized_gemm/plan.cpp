@@ -46,6 +46,13 @@ std::vector<Argument> arguments(const Shape& shape, std::int64_t tiles, std::int
   return list;
 }
 
+KernelSource kernel_of(const Shape& shape, const DeviceInfo& device, std::string_view name,
+                       const Defines& defines, std::int64_t threads,
+                       const std::vector<Argument>& arguments) {
+  const std::string_view folder = shape.grouped() ? "quantized_grouped_gemm" : "quantized_gemm";
+  return kernel_source(device, fmt::format("{}/{}", folder, name), defines, threads, arguments);
+}
+
 LaunchPlan plan_of_tiles(const Shape& shape, const DeviceInfo& device, const Config& config,
                          const TiledLaunch& launch) {
   Defines defines = problem_defines(shape);
@@ -56,9 +63,7 @@ LaunchPlan plan_of_tiles(const Shape& shape, const DeviceInfo& device, const Con
   const std::int64_t across = ceil_div(shape.products(), launch.columns);
   std::vector<Argument> given = arguments(shape, across, launch.blocks);
   LaunchPlan plan;
-  const std::string_view folder = shape.grouped() ? "quantized_grouped_gemm" : "quantized_gemm";
-  plan.sources.push_back(kernel_source(device, fmt::format("{}/{}", folder, launch.name), defines,
-                                       launch.threads, given));
+  plan.sources.push_back(kernel_of(shape, device, launch.name, defines, launch.threads, given));
   if (glsl) plan.sources[0].required_subgroup_size = static_cast<std::uint32_t>(launch.subgroup);
   plan.sources[0].dynamic_shared_bytes = static_cast<std::uint32_t>(launch.dynamic_shared_bytes);
   const std::int64_t tiles = across * launched_lines(shape, launch.rows);

@@ -29,6 +29,12 @@ std::vector<Argument> arguments(const Shape& shape, std::int64_t tiles, std::int
 /// Rejects norms, for variants whose workgroups have no whole rows.
 Constraint no_norm(const Shape& shape);
 
+/// Returns the kernel quantized_gemm/NAME in the device's language, or quantized_grouped_gemm/NAME
+/// where there are groups.
+KernelSource kernel_of(const Shape& shape, const DeviceInfo& device, std::string_view name,
+                       const Defines& defines, std::int64_t threads,
+                       const std::vector<Argument>& arguments);
+
 /// Returns the plan of a kernel whose workgroups compute tiles of C.
 LaunchPlan plan_of_tiles(const Shape& shape, const DeviceInfo& device, const Config& config,
                          const TiledLaunch& launch);

@@ -5,6 +5,7 @@
 #include <limits>
 #include <string>
 
+#include "kernels/model/weight_groups.hpp"
 #include "kernels/operations.hpp"
 #include "kernels/planning/device_limits.hpp"
 #include "kernels/planning/operand_work.hpp"
@@ -40,10 +41,7 @@ Shape shape_of(const Problem& problem) {
   shape.out = problem.out_dtype;
   shape.rounded = problem.attribute("math", "exact") == "rounded_weights";
   shape.format = weight_format_from_string(problem.attribute("weights", "int4")).value();
-  if (in_blocks(shape.format)) return shape;
-  shape.group = only_group(shape.format);
-  if (shape.group > 0) return shape;
-  shape.group = std::stoll(problem.attribute("group", "128"));
+  shape.group = group_length(problem, shape.format);
   shape.zeros = problem.attribute("zeros", "none") == "groups";
   return shape;
 }

@@ -217,9 +217,7 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
                                  in_blocks(shape.format) ? box_bytes(shape) : 0));
   }
   LaunchPlan plan;
-  const std::string_view folder = shape.grouped() ? "quantized_grouped_gemm" : "quantized_gemm";
-  plan.sources.push_back(kernel_source(device, fmt::format("{}/tma", folder), defines,
-                                       threads_of(config, wave), given));
+  plan.sources.push_back(kernel_of(shape, device, "tma", defines, threads_of(config, wave), given));
   KernelSource& source = plan.sources[0];
   source.options.emplace_back("--gpu-architecture=sm_90a");
   source.dynamic_shared_bytes = static_cast<std::uint32_t>(shared_bytes(shape, config));

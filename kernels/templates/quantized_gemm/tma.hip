@@ -311,10 +311,10 @@ TMA_KERNEL QUANTIZED_ENTRY(tma)(const In*, const u8* __restrict__ b, const Scale
     if constexpr (COPIERS > WAVE) give_registers<few_registers>();
     if (copier) {
       Tile tile = {};
-      for (u32 index = block;; index += blocks) {
-        index = find_tile(args, index, blocks, tiles, tile);
-        if (index >= tiles) break;
+      u32 index = find_tile(args, block, blocks, tiles, tile);
+      while (index < tiles) {
         produce(args, memory, map_a, map_b, tile, first, of_slice, rings);
+        index = find_tile(args, index + blocks, blocks, tiles, tile);
       }
     }
 #if SPLIT > 1

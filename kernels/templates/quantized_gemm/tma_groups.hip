@@ -61,8 +61,8 @@ GRETA_DEVICE void read_rounded(const LaneWeights& from, u32 product, u32 half, u
     GRETA_UNROLL
     for (u32 i = 0; i < 2; ++i) zero[i] = pair_zero(scales.zero[product][group][i]);
     Fragment part[count];
-    read_fragments<next_line>(from.line + product * (product_cols * 128), half * half_fragments + first, from.swap, selector,
-                   zero, part);
+    read_fragments<next_line>(from.line + product * (product_cols * 128), half * half_fragments + first,
+                              from.swap, selector, zero, part);
     GRETA_UNROLL
     for (u32 i = 0; i < count * 4; ++i) {
       fragments[first + i / 4][i % 4] =
@@ -77,8 +77,8 @@ GRETA_DEVICE void read_half(const LaneWeights& from, u32 product, u32 group, u32
                             const StepScales& scales, PairZero (&pair)[2], Half& fragments) {
   GRETA_UNROLL
   for (u32 i = 0; half == 0 && i < 2; ++i) pair[i] = pair_zero(scales.zero[product][group][i]);
-  read_fragments<next_line>(from.line + product * (product_cols * 128), (group * 2 + half) * half_fragments, from.swap,
-                 selector, pair, fragments);
+  read_fragments<next_line>(from.line + product * (product_cols * 128),
+                            (group * 2 + half) * half_fragments, from.swap, selector, pair, fragments);
 }
 
 // Of a tile's first step, what is loaded before its turn.

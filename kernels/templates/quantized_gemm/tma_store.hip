@@ -31,8 +31,8 @@ GRETA_DEVICE void store_tile(const Arguments& args, Out* buffer, Tile tile,
         const float(&eight)[4] = totals[product].eight[at / 8];
 #if GATED
         if (i % 4 >= 2) continue;  // an up
-        buffer[row * stored_pitch + of_wave + lane / 4] =
-            narrow<Out>((EPILOGUE == 3 ? silu(eight[i % 4]) : gelu_tanh(eight[i % 4])) * eight[i % 4 + 2]);
+        const float value = gated_value(eight[i % 4], eight[i % 4 + 2]);
+        buffer[row * stored_pitch + of_wave + lane / 4] = narrow<Out>(value);
 #else
         const u32 in_col = of_wave + lane / 4 + i % 4 / 2 * 8;
         float sum = eight[i % 4];

@@ -2,14 +2,12 @@
 
 #include <string_view>
 
-#include "kernels/templates/scaled_gemm/plan.hpp"
+#include "kernels/planning/library_product.hpp"
 #include "kernels/templates/scaled_gemm/variant.hpp"
 
 /// Scaled products of fp8 by the vendor's library: cuBLASLt.
 namespace greta::kernels::scaled_gemm {
 namespace {
-
-constexpr std::uint64_t mib = 1 << 20;
 
 /// Returns whether the library has scales for fp8 on this device: cuBLASLt from sm_89 on, and
 /// hip-host's library.
@@ -25,12 +23,7 @@ bool scales_rows(const DeviceInfo& device) {
 }
 
 Alternative space(const Shape& shape, const DeviceInfo& device) {
-  // RANK           position of the algorithm in the library's own ranking
-  // WORKSPACE_MIB  the most memory that it may use, which decides what is ranked: slices of K need
-  // it
-  Alternative a{vendor_variant.data(), {}, {}};
-  a.parameters = {{"RANK", {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}},
-                  {"WORKSPACE_MIB", {32, 4, 0}}};
+  Alternative a{vendor_variant.data(), library_parameters(), {}};
   constexpr std::int64_t alignment = 16;  // bytes, of the library's rows of fp8 products
   a.constraints = {
       {"library", "no library with scales of fp8 is open: cuBLASLt, on sm_89 and later",
@@ -58,30 +51,10 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
   product.out = shape.out;
   product.transposed_b = true;
   product.scales = shape.scales == Scales::row ? MatrixScales::row : MatrixScales::tensor;
-  product.workspace_bytes = static_cast<std::uint64_t>(config["WORKSPACE_MIB"]) * mib;
-  product.rank = static_cast<std::uint32_t>(config["RANK"]);
 
   // In the order of the operation's tensors: A, B, scales_a, scales_b, C.
-  const Argument none = std::uint64_t{0};
-  Launch launch;
-  launch.arguments = {OperandArgument{0},
-                      OperandArgument{1},
-                      OperandArgument{4},
-                      OperandArgument{4},
-                      none,
-                      product.workspace_bytes > 0 ? Argument(WorkspaceArgument{0}) : none,
-                      OperandArgument{2},
-                      OperandArgument{3}};
-  KernelSource source;
-  source.name = "scaled_gemm/vendor";
-  source.language = device.language;
-  source.argument_bytes = sizeof(MatrixProductArguments);
-  source.product = product;
-  LaunchPlan plan;
-  plan.workspace_bytes = product.workspace_bytes;
-  plan.sources.push_back(std::move(source));
-  plan.launches.push_back(std::move(launch));
-  return plan;
+  return library_plan("scaled_gemm/vendor", device, config, product,
+                      {.added = 4, .result = 4, .scales_a = 2, .scales_b = 3});
 }
 
 }  // namespace

@@ -13,6 +13,25 @@ std::vector<OperationCase> with_products(std::vector<OperationCase> others) {
   return all;
 }
 
+/// Returns a case of matrices with weights of four bits, in groups of 32 with scales beside them.
+template <kernels::WeightFormat format>
+OperationCase experts_in_groups(const char* name, const char* key) {
+  return {name,
+          key,
+          {{2, 3, 64},
+           {2, 3, 2},
+           {2, 3, 2},
+           {5, 64, 32},
+           {5, 64, 2},
+           {5, 64, 16},
+           {5, 64, 1},
+           {2, 3, 64}},
+          [](Operations& ops, const Operands& t) {
+            return ops.experts(t[0], t[1], t[2], t[3], t[5], t[7],
+                               {.format = format, .gate_up_scales = t[4], .down_scales = t[6]});
+          }};
+}
+
 }  // namespace
 
 const std::vector<OperationCase>& operation_cases() {
@@ -161,37 +180,14 @@ const std::vector<OperationCase>& operation_cases() {
        [](Operations& ops, const Operands& t) {
          return ops.experts(t[0], t[1], t[2], t[3], t[4], t[5]);
        }},
-      {"ExpertsOfIntegers",
-       "experts dtype=bf16 out=f32 weights=int4 group=\"32\" tokens=6 experts=5 top_k=2 dim=64 "
-       "hidden=32",
-       {{2, 3, 64},
-        {2, 3, 2},
-        {2, 3, 2},
-        {5, 64, 32},
-        {5, 64, 2},
-        {5, 64, 16},
-        {5, 64, 1},
-        {2, 3, 64}},
-       [](Operations& ops, const Operands& t) {
-         return ops.experts(
-             t[0], t[1], t[2], t[3], t[5], t[7],
-             {.format = kernels::WeightFormat::int4, .gate_up_scales = t[4], .down_scales = t[6]});
-       }},
-      {"ExpertsOfMxfp4",
-       "experts dtype=f16 out=f32 weights=mxfp4 tokens=6 experts=5 top_k=2 dim=64 hidden=32",
-       {{2, 3, 64},
-        {2, 3, 2},
-        {2, 3, 2},
-        {5, 64, 32},
-        {5, 64, 2},
-        {5, 64, 16},
-        {5, 64, 1},
-        {2, 3, 64}},
-       [](Operations& ops, const Operands& t) {
-         return ops.experts(
-             t[0], t[1], t[2], t[3], t[5], t[7],
-             {.format = kernels::WeightFormat::mxfp4, .gate_up_scales = t[4], .down_scales = t[6]});
-       }},
+      experts_in_groups<kernels::WeightFormat::int4>(
+          "ExpertsOfIntegers",
+          "experts dtype=bf16 out=f32 weights=int4 group=\"32\" tokens=6 experts=5 "
+          "top_k=2 dim=64 hidden=32"),
+      experts_in_groups<kernels::WeightFormat::mxfp4>(
+          "ExpertsOfMxfp4",
+          "experts dtype=f16 out=f32 weights=mxfp4 tokens=6 experts=5 top_k=2 dim=64 "
+          "hidden=32"),
       {"ScaledExperts",
        "experts dtype=bf16 out=f32 format=e5m2 scales=block tokens=6 experts=5 top_k=2 dim=144 "
        "hidden=80",
