@@ -8,6 +8,7 @@
 
 GRETA_KERNEL(THREADS)
 sample_most(const In* __restrict__ x, float* __restrict__ most, u32 rows, u32 cols, u32 part) {
+  begin_launch();
   GRETA_SHARED(float, maxima, THREADS / wave_size + 1);
   const u32 row = block_index<THREADS>();
   if (row >= rows) return;
