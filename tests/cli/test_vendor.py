@@ -6,13 +6,14 @@ import unittest
 from cli_case import Case
 
 PROBLEM = ("gemm", "--m", "9", "--n", "8", "--k", "16")
+SCALED = ("scaled_gemm", "--m", "9", "--n", "16", "--k", "32")
 
 
 class Vendor(Case):
     known_devices = "hip-host:0"
 
-    def tune(self, *more, problem=PROBLEM):
-        result = self.run_tune(*problem, "--device", "hip-host:0", "--db", self.db, "--budget", "4", "--seed", "1",
+    def tune(self, *more, problem=PROBLEM, budget=4):
+        result = self.run_tune(*problem, "--device", "hip-host:0", "--db", self.db, "--budget", budget, "--seed", "1",
                                *more)
         self.assertEqual(result.returncode, 0, result.stderr)
         return result.stdout
@@ -45,12 +46,12 @@ class Vendor(Case):
         self.assertEqual(self.results(), [own, vendor])
 
     def test_scaled_products_are_compared_where_the_library_computes_them(self):
-        problem = ("scaled_gemm", "--m", "9", "--n", "16", "--k", "32")
+        # The default is enough to compare with, and the only kernel that must be compiled.
         for scales in ("tensor", "row"):
-            text = self.tune("--allow", "vendor", "--scales", scales, problem=problem)
+            text = self.tune("--allow", "vendor", "--scales", scales, problem=SCALED, budget=1)
             self.assertRegex(text, r"vs hip-host +\d+\.\d+× as fast ")
         for more in (("--scales", "block"), ("--format", "e5m2"), ("--format", "int8")):
-            report = json.loads(self.tune("--allow", "vendor", "--json", *more, problem=problem))
+            report = json.loads(self.tune("--allow", "vendor", "--json", *more, problem=SCALED, budget=1))
             self.assertIsNone(report["vendor"], more)
 
     def test_scaled_products_are_right(self):
@@ -59,6 +60,22 @@ class Vendor(Case):
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         for dtype in ("bf16", "f16", "f32"):
             self.assertRegex(result.stdout, rf"vendor +{dtype} to {dtype}: [1-9]\d* passed, 0 failed")
+
+    def test_a_given_problem_is_verified(self):
+        for problem in (PROBLEM, SCALED):
+            for more in (("--variant", "vendor"), ("--variant", "vendor", "--sample", "3"),
+                         ("--config", "vendor RANK=1 WORKSPACE_MIB=4")):
+                with self.subTest(problem[0], more=more):
+                    result = self.run_tune("verify", *problem, "--device", "hip-host:0", "--seed", "1", *more)
+                    self.assertEqual(result.returncode, 0, result.stderr)
+                    self.assertRegex(result.stdout, rf"vendor +(\w+) to \1: {3 if '3' in more else 1} passed, 0 failed")
+        refused = self.run_tune("verify", *SCALED, "--variant", "vendor", "--scales", "block", "--device", "hip-host:0")
+        self.refused(refused, 2, "--variant vendor", "scales_of_blocks: ")
+        self.refused(self.run_tune("verify", *PROBLEM, "--config", "vendor RANK=99 WORKSPACE_MIB=4", "--device",
+                                   "hip-host:0"), 2, "--config: ", "RANK=99 is not one of")
+        # GRETA's own compilers have no library.
+        self.refused(self.run_tune("compile", *PROBLEM, "--arch", "gfx942", "--variant", "vendor"), 2,
+                     "--variant vendor", "library: ")
 
     def test_on_a_cpu_it_is_not_compared_unless_it_is_allowed(self):
         report = json.loads(self.tune("--json"))
