@@ -27,15 +27,18 @@ constexpr std::array<std::string_view, 17> clusters{
     "auto",  "",      "1x1x1", "2x1x1", "4x1x1", "1x2x1", "2x2x1",  "4x2x1", "1x4x1",
     "2x4x1", "4x4x1", "8x1x1", "1x8x1", "8x2x1", "2x8x1", "16x1x1", "1x16x1"};
 
+/// Returns the name of a number; names[0] is that of `first`, which is not larger.
 template <std::size_t size>
-std::string name_in(const std::array<std::string_view, size>& names, std::uint32_t number) {
-  const bool known = number < size && !names[number].empty();
-  return known ? std::string(names[number]) : fmt::format("number {}", number);
+std::string name_in(const std::array<std::string_view, size>& names, std::uint32_t number,
+                    std::uint32_t first = 0) {
+  const std::uint32_t at = number - first;
+  const bool known = at < size && !names[at].empty();
+  return known ? std::string(names[at]) : fmt::format("number {}", number);
 }
 
 std::string stages_text(std::uint32_t number) {
   constexpr std::uint32_t of_each = 6, first_later = 25;
-  if (number >= first_later) return name_in(later_stages, number - first_later);
+  if (number >= first_later) return name_in(later_stages, number, first_later);
   return number == 0
              ? "number 0"
              : fmt::format("{}x{}", 16U << (number - 1) / of_each, (number - 1) % of_each + 1);

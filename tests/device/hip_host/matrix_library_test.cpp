@@ -2,9 +2,13 @@
 // every layout, type and addend, every algorithm, scales of tensors and rows, in a stream and in a
 // graph; and that a product that can't be computed is a failure with a reason.
 
+#include "runtime/device/hip/matrix_library.hpp"
+
 #include <array>
 #include <bit>
 #include <cmath>
+#include <cstring>
+#include <map>
 #include <random>
 #include <tuple>
 
@@ -217,6 +221,37 @@ TEST_F(HipHostMatrixLibrary, SlicesOfKAreExactAndTold) {
   const auto ranked = host_.device().compile(source_of(product)).value();
   EXPECT_NE(ranked->listing().value().find(" 2 slices summed in f32"), std::string::npos);
   expect_exact(product, 1);
+}
+
+/// Returns the text of an algorithm with these settings, by number; others are unknown.
+std::string text_of(const std::map<int, std::uint32_t>& settings) {
+  hip::MatrixLibraryFunctions functions;
+  functions.algorithm_get = [](const void* algorithm, int attribute, void* value, std::size_t bytes,
+                               std::size_t* written) {
+    const auto& all = *static_cast<const std::map<int, std::uint32_t>*>(algorithm);
+    const auto found = all.find(attribute);
+    // The shape of clusters has 16 bits.
+    if (found == all.end() || bytes != (attribute == 8 ? 2 : 4)) return 1;
+    std::memcpy(value, &found->second, *written = bytes);
+    return 0;
+  };
+  return hip::text_of_algorithm(functions, &settings);
+}
+
+TEST(TextOfAlgorithm, HasTheNamesOfCublaslt) {
+  EXPECT_EQ(text_of({{0, 66}, {1, 23}, {2, 4}, {3, 2}, {4, 1}, {6, 16}, {8, 3}}),
+            "algorithm 66, tile 128x256, stages 64x4, 4 slices summed in f32, swizzling 1, "
+            "cluster 2x1x1");
+  EXPECT_EQ(text_of({{0, 7}, {1, 35}, {2, 1}, {3, 0}, {6, 24}, {8, 16}}),
+            "algorithm 7, tile 256x32, stages 128x6, 1 slice, cluster 1x16x1");
+  EXPECT_EQ(text_of({{1, 36}, {2, 2}, {3, 4}, {6, 36}}),
+            "tile number 36, stages 128xauto, 2 slices reduction 4");
+  EXPECT_EQ(text_of({{1, 0}, {6, 29}, {8, 999}}),
+            "tile number 0, stages number 29, "
+            "cluster number 999");
+  EXPECT_EQ(text_of({{6, 31}}), "stages 8x3");
+  EXPECT_EQ(text_of({}), "");
+  EXPECT_EQ(hip::text_of_algorithm({}, nullptr), "");
 }
 
 TEST_F(HipHostMatrixLibrary, SlicesThatTheLibraryRefusesAreFailures) {
