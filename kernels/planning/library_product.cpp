@@ -1,5 +1,7 @@
 #include "kernels/planning/library_product.hpp"
 
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <utility>
 
@@ -7,7 +9,12 @@ namespace greta::kernels {
 
 std::vector<Parameter> library_parameters() {
   return {{"RANK", {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}},
-          {"WORKSPACE_MIB", {32, 4, 0}}};
+          {"WORKSPACE_MIB", {32, 4, 0}},
+          {"SPLITK", {0, 2, 4, 8}}};
+}
+
+std::vector<ConfigMigration> library_migrations() {
+  return {added("SPLITK", 0)};
 }
 
 LaunchPlan library_plan(std::string name, const DeviceInfo& device, const Config& config,
@@ -35,6 +42,7 @@ LaunchPlan library_plan(std::string name, const DeviceInfo& device, const Config
   LaunchPlan plan;
   plan.workspace_bytes = product.workspace_bytes;
   source.product = product;
+  if (config["SPLITK"] > 0) source.options = {fmt::format("SPLITK={}", config["SPLITK"])};
   plan.sources.push_back(std::move(source));
   plan.launches.push_back(std::move(launch));
   return plan;

@@ -21,8 +21,11 @@ struct LibraryOperands {
 /// Returns the parameters of a product:
 /// - RANK, the position of the algorithm in the library's own ranking;
 /// - WORKSPACE_MIB, the most memory that it may use, which decides what is ranked: slices of K need
-///   it.
+///   it;
+/// - SPLITK, the number of slices of K; 0: as the library ranks the algorithm.
 std::vector<Parameter> library_parameters();
+/// Returns how earlier configurations are carried over.
+std::vector<ConfigMigration> library_migrations();
 
 /// Returns the plan of one product of the library, whose rank and workspace are those of `config`.
 /// `name`: of the kernel, e.g. "gemm/vendor".

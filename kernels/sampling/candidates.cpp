@@ -386,8 +386,11 @@ class Dealer {
 std::vector<Candidate> sample_candidates(const Operation& operation, const Problem& problem,
                                          const DeviceInfo& device, std::string_view variant,
                                          std::size_t count, std::uint64_t seed) {
-  const Space space = operation.space(problem, device);
-  const std::uint64_t there = variant.empty() ? space.count() : space.count(variant);
+  // vendor_variant is not in the operation's space.
+  const Space space =
+      variant.empty() ? operation.space(problem, device)
+                      : Space({operation.variant(variant).space(operation.shape(problem), device)});
+  const std::uint64_t there = space.count();
   std::mt19937_64 random(seed);
   std::set<Config> drawn;
   std::vector<Candidate> choices;

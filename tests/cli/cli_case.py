@@ -174,7 +174,8 @@ class Case(unittest.TestCase):
         """Returns the command line of a test. Tests run concurrently and their times don't matter,
         so they don't wait for cards and flush little between samples."""
         words = [TUNE, *map(str, arguments)]
-        if arguments and arguments[0] in ("gemm", "softmax", "preset", "argmax", "model", "from-capture"):
+        short = ("gemm", "scaled_gemm", "softmax", "preset", "argmax", "model", "from-capture")
+        if arguments and arguments[0] in short:
             words += quick(words, lock) + ([] if "--rounds" in words else ["--rounds", "4"])
             if self.seed is not None and not any(word.startswith("--seed") for word in words):
                 words += ["--seed", str(self.seed)]

@@ -6,13 +6,16 @@ import unittest
 from cli_case import Case
 
 PROBLEM = ("gemm", "--m", "9", "--n", "8", "--k", "16")
+ALGORITHM = (r"algorithm (0, tile 8x8, stages 16x1, (1 slice|[248] slices summed in f32)|1, tile 8x8, stages 16x1, 1 slice), "
+             r"cluster 1x1x1")
+SCALED = ("scaled_gemm", "--m", "9", "--n", "16", "--k", "32")
 
 
 class Vendor(Case):
     known_devices = "hip-host:0"
 
-    def tune(self, *more, problem=PROBLEM):
-        result = self.run_tune(*problem, "--device", "hip-host:0", "--db", self.db, "--budget", "4", "--seed", "1",
+    def tune(self, *more, problem=PROBLEM, budget=4):
+        result = self.run_tune(*problem, "--device", "hip-host:0", "--db", self.db, "--budget", budget, "--seed", "1",
                                *more)
         self.assertEqual(result.returncode, 0, result.stderr)
         return result.stdout
@@ -24,13 +27,18 @@ class Vendor(Case):
     def test_it_is_compared_stored_and_kept_beside_the_winner(self):
         text = self.tune("--allow", "vendor")
         self.assertRegex(text, r"vs hip-host +0\.\d+× as fast \(0\.\d+ to 0\.\d+\); hip-host [\d.]+ takes ")
+        self.assertRegex(text, ALGORITHM)
         self.assertIn("stored beside the winner", text)
         own, vendor = self.results()
         self.assertNotEqual(own, "vendor")
         self.assertEqual(vendor, "vendor")
         compilers = self.query("SELECT compiler FROM circumstances WHERE compiler LIKE 'hip-host %'")
         self.assertEqual(len(compilers), 1)
-        self.assertRegex(self.run_tune("show", "--db", self.db).stdout, r"peer +[\d.]+ .s, vendor RANK=")
+        # Its fastest algorithms are tried with other slices of K than their own, too.
+        sliced = self.query("SELECT count(*) FROM trials WHERE config LIKE 'vendor % SPLITK=2' AND status = 'ok'")
+        self.assertGreater(sliced[0][0], 0)
+        shown = self.run_tune("show", "--db", self.db).stdout
+        self.assertRegex(shown, r"peer +[\d.]+ .s, vendor RANK=\d+ WORKSPACE_MIB=\d+ SPLITK=\d \(algorithm [01], tile ")
         self.assertEqual(self.run_db("verify").returncode, 0)
         self.assertIn("0 stale", self.run_db("list").stdout)
         # A merge keeps both, and its answer without the library is GRETA's own.
@@ -45,12 +53,13 @@ class Vendor(Case):
         self.assertEqual(self.results(), [own, vendor])
 
     def test_scaled_products_are_compared_where_the_library_computes_them(self):
-        problem = ("scaled_gemm", "--m", "9", "--n", "16", "--k", "32")
+        # The default is enough to compare with, and the only kernel that must be compiled.
         for scales in ("tensor", "row"):
-            text = self.tune("--allow", "vendor", "--scales", scales, problem=problem)
-            self.assertRegex(text, r"vs hip-host +\d+\.\d+× as fast ")
+            report = json.loads(self.tune("--allow", "vendor", "--json", "--scales", scales, problem=SCALED, budget=1))
+            self.assertGreater(report["vendor"]["ratio"], 0)
+            self.assertRegex(report["vendor"]["algorithm"], f"^{ALGORITHM}$")
         for more in (("--scales", "block"), ("--format", "e5m2"), ("--format", "int8")):
-            report = json.loads(self.tune("--allow", "vendor", "--json", *more, problem=problem))
+            report = json.loads(self.tune("--allow", "vendor", "--json", *more, problem=SCALED, budget=1))
             self.assertIsNone(report["vendor"], more)
 
     def test_scaled_products_are_right(self):
@@ -59,6 +68,31 @@ class Vendor(Case):
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         for dtype in ("bf16", "f16", "f32"):
             self.assertRegex(result.stdout, rf"vendor +{dtype} to {dtype}: [1-9]\d* passed, 0 failed")
+
+    def test_a_given_problem_is_verified(self):
+        for problem in (PROBLEM, SCALED):
+            for more in (("--variant", "vendor"), ("--variant", "vendor", "--sample", "3"),
+                         ("--config", "vendor RANK=0 WORKSPACE_MIB=4 SPLITK=8")):
+                with self.subTest(problem[0], more=more):
+                    result = self.run_tune("verify", *problem, "--device", "hip-host:0", "--seed", "1", "--json", *more)
+                    self.assertEqual(result.returncode, 0, result.stderr)
+                    report = json.loads(result.stdout)
+                    of_vendor, = report["variants"]
+                    self.assertEqual((of_vendor["variant"], of_vendor["wrong"]), ("vendor", 0))
+                    self.assertGreater(of_vendor["right"], 0)
+                    # Some of the drawn slices have too little memory.
+                    self.assertEqual(of_vendor["right"] + report["not_ranked"], 3 if "3" in more else 1)
+        # Its slices need memory.
+        unranked = self.run_tune("verify", *PROBLEM, "--config", "vendor RANK=0 WORKSPACE_MIB=0 SPLITK=2", "--device",
+                                 "hip-host:0", "--json")
+        self.assertEqual(json.loads(unranked.stdout)["not_ranked"], 1, unranked.stderr)
+        refused = self.run_tune("verify", *SCALED, "--variant", "vendor", "--scales", "block", "--device", "hip-host:0")
+        self.refused(refused, 2, "--variant vendor", "scales_of_blocks: ")
+        self.refused(self.run_tune("verify", *PROBLEM, "--config", "vendor RANK=99 WORKSPACE_MIB=4 SPLITK=0", "--device",
+                                   "hip-host:0"), 2, "--config: ", "RANK=99 is not one of")
+        # GRETA's own compilers have no library.
+        self.refused(self.run_tune("compile", *PROBLEM, "--arch", "gfx942", "--variant", "vendor"), 2,
+                     "--variant vendor", "library: ")
 
     def test_on_a_cpu_it_is_not_compared_unless_it_is_allowed(self):
         report = json.loads(self.tune("--json"))

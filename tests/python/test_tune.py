@@ -5,6 +5,7 @@ import ctypes
 import io
 import os
 import pathlib
+import shutil
 import signal
 import sys
 import threading
@@ -15,6 +16,7 @@ from unittest import mock
 from python_case import CACHE, TUNER, Case, greta
 
 from greta import _abi
+from sealed_database import rewrite
 
 SMALL = {"m": 64, "n": 48, "k": 40}
 
@@ -134,6 +136,40 @@ class VendorResults(Tuned):
         with greta.Runtime(self.device, db=tuned.database, shipped=False,
                            allow_vendor=True) as runtime:
             self.assertTrue(runtime.lookup(key)["config"].startswith("vendor "))
+
+
+    def test_scaled_products(self):
+        """Of e4m3 by its bytes, whose products here are exact."""
+        numpy = greta.tensor.numpy_module()
+        fields = {"m": 2, "n": 8, "k": 16, "scales": "row"}
+        tuned = self.tune("scaled_gemm", **fields, budget=1, allow_vendor=True)
+        vendor = tuned.report["vendor"]
+        self.assertTrue(vendor["stored"], vendor)
+        self.assertRegex(vendor["algorithm"], r"^algorithm [01], tile 8x8, stages 16x1, \d slice")
+        key = "scaled_gemm m=2 n=8 k=16 scales=row"
+        random = numpy.random.default_rng(1)
+        codes, numbers = numpy.array([0x38, 0x40, 0xb8, 0x01], "uint8"), numpy.array([1, 2, -1, 2.0**-9])
+        of_a, of_b = random.integers(0, 4, (2, 16)), random.integers(0, 4, (8, 16))
+        scales = [(2.0**random.integers(-2, 3, (rows, 1))).astype("float32") for rows in (2, 8)]
+        expected = (numbers[of_a] * scales[0]) @ (numbers[of_b] * scales[1]).T
+        # A runtime without the library, because it is not allowed or not the measured version, runs its own kernel.
+        later = self.folder / "later.db"
+        shutil.copy(tuned.database, later)
+        rewrite(later, "UPDATE circumstances SET compiler = 'hip-host 99.0.0' WHERE compiler LIKE 'hip-host %'")
+        for database, allowed, runs in ((tuned.database, True, True), (tuned.database, False, False),
+                                        (later, True, False)):
+            with self.subTest(database=database, allowed=allowed), \
+                    greta.Runtime(self.device, db=database, shipped=False, allow_vendor=allowed) as runtime:
+                found = runtime.lookup(key)
+                self.assertEqual(found["config"].startswith("vendor RANK="), runs, found)
+                pipeline = runtime.pipeline()
+                c = runtime.empty((2, 8), "bf16")
+                arrays = [runtime.tensor(one) for one in (codes[of_a], codes[of_b], *scales)]
+                pipeline.scaled_gemm(*arrays, c, scales="row")
+                graph = pipeline.finish()
+                graph.replay()
+                self.assertEqual("vendor RANK=" in graph.explain(), runs)
+                self.assertLessEqual((abs(c.numpy() - expected) - 2.0**-8 * abs(expected)).max(), 0)
 
 
 class TunedOnVulkan(Tuned):

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <thread>
+#include <tuple>
 
 #include "runtime/device/system/stall_watch.hpp"
 #include "tuner/evaluate/local_open.hpp"
@@ -179,15 +180,25 @@ Result<LocalEvaluator::Candidate> LocalEvaluator::make_candidate(const Problem& 
   const bool known = announced && announced.mapped().problem == problem;
   auto plan = known ? std::move(announced.mapped().plan) : plan_of(problem, config);
   if (!plan) return plan.failure();
-  auto candidate = PreparedPlan::create(
-      *open_->device, *plan, open_->workload->operands(),
-      [&](const KernelSource& source) { return open_->compiler->take(source); });
+  std::string algorithm;  // of a vendor's library
+  auto candidate = PreparedPlan::create(*open_->device, *plan, open_->workload->operands(),
+                                        [&](const KernelSource& source) {
+                                          auto kernel = open_->compiler->take(source);
+                                          if (source.product && kernel) {
+                                            if (auto text = (*kernel)->listing())
+                                              algorithm = *std::move(text);
+                                          }
+                                          return kernel;
+                                        });
   if (!candidate) return candidate.failure();
   trial.content_keys = candidate->content_keys();
   trial.kernels.clear();
   const auto statistics = candidate->statistics();
   for (std::size_t i = 0; i < statistics.size(); ++i) {
-    trial.kernels.push_back({plan->sources[i].name, statistics[i]});
+    const auto& [name, product] = std::tie(plan->sources[i].name, plan->sources[i].product);
+    trial.kernels.push_back(
+        {product && !algorithm.empty() ? fmt::format("{} ({})", name, algorithm) : name,
+         statistics[i]});
   }
   return Candidate{*std::move(plan), *std::move(candidate)};
 }

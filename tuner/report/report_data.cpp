@@ -5,6 +5,7 @@
 #include "runtime/device/version.hpp"
 #include "tuner/measure/certify.hpp"
 #include "tuner/report/report.hpp"
+#include "tuner/session/vendor_rounds.hpp"
 
 namespace greta::tuner {
 namespace {
@@ -145,9 +146,11 @@ json report_json(const SessionResult& result, const std::string& database) {
   }
   if (result.vendor) {
     const VendorResult& vendor = *result.vendor;
+    const Trial* const trial = find_trial(result.trials, vendor.config, result.problem.key());
     object["vendor"] = {{"library", vendor.library},
                         {"config", to_json(vendor.config)},
                         {"config_text", vendor.config.shown()},
+                        {"algorithm", trial ? algorithm_text(trial->kernels) : ""},
                         {"median_us", json_number(vendor.us)},
                         {"ratio", json_number(vendor.ratio.estimate)},
                         {"low", json_number(vendor.ratio.low)},

@@ -7,6 +7,7 @@
 #include "tuner/report/format.hpp"
 #include "tuner/report/live_view.hpp"
 #include "tuner/report/report.hpp"
+#include "tuner/session/vendor_rounds.hpp"
 
 namespace greta::tuner {
 namespace {
@@ -138,12 +139,18 @@ std::string energy_rows(const EnergyWinner& winner) {
 }
 
 /// Returns "vs cuBLASLt  1.07× (1.05 to 1.09)  15.2 µs, RANK=1 WORKSPACE_MIB=32".
-std::string vendor_rows(const VendorResult& vendor) {
+std::string vendor_rows(const SessionResult& result) {
+  const VendorResult& vendor = *result.vendor;
   const auto name = vendor.library.substr(0, vendor.library.find(' '));
   std::string text =
       row("vs " + name, fmt::format("{:.3f}× as fast ({:.3f} to {:.3f}); {} takes {} with {}",
                                     vendor.ratio.estimate, vendor.ratio.low, vendor.ratio.high,
                                     vendor.library, format_time(vendor.us), vendor.config.text()));
+  const Trial* const trial = find_trial(result.trials, vendor.config, result.problem.key());
+  if (trial != nullptr) {
+    const auto algorithm = algorithm_text(trial->kernels);
+    if (!algorithm.empty()) text += row("", algorithm);
+  }
   if (vendor.stored) {
     text += row("", "stored beside the winner, for runtimes that allow the vendor");
   } else if (vendor.ratio.high < 1) {
@@ -203,7 +210,11 @@ std::string kernels_text(const std::vector<KernelFigures>& kernels) {
     add(s.scratch_bytes, format_bytes(s.scratch_bytes) + " scratch memory per thread");
     add(s.matrix_instructions, format_count(s.matrix_instructions, "matrix instruction"));
     add(s.code_bytes, format_bytes(s.code_bytes) + " code");
-    if (!figures.empty()) text += (text.empty() ? "" : "; ") + name + ": " + figures;
+    if (!figures.empty()) {
+      text += (text.empty() ? "" : "; ") + name + ": " + figures;
+    } else if (name.ends_with(')')) {  // the algorithm of a vendor's library
+      text += (text.empty() ? "" : "; ") + name;
+    }
   }
   return text;
 }
@@ -257,7 +268,7 @@ std::string report_text(const SessionResult& result, const std::string& database
                                    (result.stand_in ? " on the proxy problem" : ""));
   }
   if (result.energy_winner) text += energy_rows(*result.energy_winner);
-  if (result.vendor) text += vendor_rows(*result.vendor);
+  if (result.vendor) text += vendor_rows(result);
   if (result.naive) text += naive_row(result);
   text += trials_rows(result);
   text += throttling_row(result);

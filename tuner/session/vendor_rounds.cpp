@@ -31,6 +31,10 @@ class VendorRounds {
  private:
   std::vector<std::vector<Config>> rankings() const;
   std::optional<Config> fastest(double allowed_s);
+  /// Evaluates a configuration, unless the session has done so before.
+  const Trial& tried(const Config& config);
+  void rank(double allowed_s);
+  void slice(double allowed_s);
   Rounds time(const Config& config, double allowed_s);
   void store_peer();
   void store_winner(const Config& config, const Rounds& rounds);
@@ -38,15 +42,19 @@ class VendorRounds {
   SessionWork& work_;
   SessionResult& result_;
   const Variant& variant_;
+  std::vector<std::pair<double, Config>> times_;  ///< of what is right, in microseconds
+  Stopwatch watch_;
 };
 
-/// Returns the configurations by the library's rankings: with the most memory first.
+/// Returns the configurations by the library's rankings, with its own slices of K: with the most
+/// memory first.
 std::vector<std::vector<Config>> VendorRounds::rankings() const {
   const Instance instance(work_.operation, result_.problem, result_.device);
   const Space space({variant_.space(instance.shape(), result_.device)});
   std::map<int, std::vector<Config>, std::greater<>> by_memory;
   for (std::uint64_t i = 0; i < space.count(); ++i) {
     Config config = space.at(i);
+    if (config["SPLITK"] != 0) continue;
     by_memory[config["WORKSPACE_MIB"]].push_back(std::move(config));
   }
   std::vector<std::vector<Config>> lists;
@@ -58,32 +66,62 @@ std::vector<std::vector<Config>> VendorRounds::rankings() const {
   return lists;
 }
 
+const Trial& VendorRounds::tried(const Config& config) {
+  const Trial* trial = find_trial(result_.trials, config, result_.problem.key());
+  if (trial == nullptr) trial = &work_.evaluate(result_.problem, config, limits_of(work_));
+  if (trial->ok()) times_.emplace_back(trial->measurement.median_us, config);
+  return *trial;
+}
+
 /// Evaluates the rankings in turns, the best algorithms first. A ranking ends with the first rank
 /// that the library does not have.
-std::optional<Config> VendorRounds::fastest(double allowed_s) {
-  const Stopwatch watch;
-  const std::string key = result_.problem.key();
+void VendorRounds::rank(double allowed_s) {
   auto lists = rankings();
-  std::optional<Config> best;
-  double best_us = 0;
   for (std::size_t rank = 0; !lists.empty(); ++rank) {
     for (auto list = lists.begin(); list != lists.end();) {
-      if (work_.stopped() || (best && watch.seconds() > allowed_s)) return best;
-      if (rank >= list->size()) {
-        list = lists.erase(list);
-        continue;
-      }
-      const Config& config = (*list)[rank];
-      const Trial* trial = find_trial(result_.trials, config, key);
-      if (trial == nullptr) trial = &work_.evaluate(result_.problem, config, limits_of(work_));
-      if (trial->ok() && (!best || trial->measurement.median_us < best_us)) {
-        best = config;
-        best_us = trial->measurement.median_us;
-      }
-      list = trial->failure == Status::constraints ? lists.erase(list) : list + 1;
+      if (work_.stopped() || (!times_.empty() && watch_.seconds() > allowed_s)) return;
+      const bool ended =
+          rank >= list->size() || tried((*list)[rank]).failure == Status::constraints;
+      list = ended ? lists.erase(list) : list + 1;
     }
   }
-  return best;
+}
+
+/// Evaluates the fastest algorithms with other numbers of slices of K than the library's own. What
+/// the library refuses is a trial, too: it tells why.
+void VendorRounds::slice(double allowed_s) {
+  constexpr std::size_t most_sliced = 4;
+  std::stable_sort(times_.begin(), times_.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  const Instance instance(work_.operation, result_.problem, result_.device);
+  const auto parameters = variant_.space(instance.shape(), result_.device).parameters;
+  const auto splits = std::find_if(parameters.begin(), parameters.end(),
+                                   [](const Parameter& one) { return one.name == "SPLITK"; });
+  std::vector<Config> sliced;
+  for (const auto& [us, config] : times_) {
+    if (sliced.size() < most_sliced && config["WORKSPACE_MIB"] > 0) sliced.push_back(config);
+  }
+  bool any = false;
+  for (Config config : sliced) {
+    for (const int slices : splits->values) {
+      if (slices == 0) continue;
+      if (work_.stopped() || (any && watch_.seconds() > allowed_s)) return;
+      config.value("SPLITK") = slices;
+      tried(config);
+      any = true;
+    }
+  }
+}
+
+/// Returns the fastest configuration: of the rankings, which take most of the time, and of other
+/// slices.
+std::optional<Config> VendorRounds::fastest(double allowed_s) {
+  constexpr double share_of_rankings = 0.7;
+  rank(share_of_rankings * allowed_s);
+  slice(allowed_s);
+  const auto best = std::min_element(
+      times_.begin(), times_.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  return best == times_.end() ? std::nullopt : std::optional(best->second);
 }
 
 Rounds VendorRounds::time(const Config& config, double allowed_s) {
@@ -127,6 +165,10 @@ void VendorRounds::store_peer() {
   peer.circumstances = fmt::format("{}; {}; {}", result_.vendor->library, result_.device.name,
                                    result_.device.driver);
   peer.solution = result_.vendor->config.text();
+  const Trial* const trial =
+      find_trial(result_.trials, result_.vendor->config, result_.problem.key());
+  if (const auto algorithm = algorithm_text(trial->kernels); !algorithm.empty())
+    peer.solution += fmt::format(" ({})", algorithm);
   peer.us = result_.vendor->us;
   peer.imported_utc = work_.options.started_utc;
   work_.store([&] { work_.db.put_peer(peer); });
@@ -178,6 +220,15 @@ void VendorRounds::store_winner(const Config& config, const Rounds& rounds) {
 }
 
 }  // namespace
+
+// LocalEvaluator adds it to the kernel's name: "gemm/vendor (algorithm 66, …)".
+std::string algorithm_text(const std::vector<KernelFigures>& kernels) {
+  if (kernels.size() != 1) return "";
+  const std::string& name = kernels.front().name;
+  const auto begin = name.find(" (");
+  if (begin == std::string::npos || !name.ends_with(')')) return "";
+  return name.substr(begin + 2, name.size() - begin - 3);
+}
 
 void compare_with_vendor(SessionWork& work) {
   const DeviceInfo& device = work.result.device;

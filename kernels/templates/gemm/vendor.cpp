@@ -61,10 +61,12 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
 }  // namespace
 
 Variant vendor() {
-  return make_variant<Shape>(
+  Variant variant = make_variant<Shape>(
       vendor_variant.data(), "by the vendor's library, if it is installed: hipBLASLt or cuBLASLt",
       space, plan, [](const Shape&, const DeviceInfo&) { return std::vector<Config>{}; },
       [](const Shape&, const Config&) { return std::vector<Division>{}; });
+  variant.migrations = library_migrations();
+  return variant;
 }
 
 }  // namespace greta::kernels::gemm

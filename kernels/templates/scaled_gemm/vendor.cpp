@@ -60,10 +60,12 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
 }  // namespace
 
 Variant vendor() {
-  return make_variant<Shape>(
+  Variant variant = make_variant<Shape>(
       vendor_variant.data(), "e4m3 by the vendor's library, if it is installed: cuBLASLt", space,
       plan, [](const Shape&, const DeviceInfo&) { return std::vector<Config>{}; },
       [](const Shape&, const Config&) { return std::vector<Division>{}; });
+  variant.migrations = library_migrations();
+  return variant;
 }
 
 }  // namespace greta::kernels::scaled_gemm

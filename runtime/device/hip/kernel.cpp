@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -145,6 +147,20 @@ std::unique_ptr<HipKernel> make_kernel(const std::shared_ptr<Context>& context,
                                      statistics);
 }
 
+/// Returns the number of slices of K that a product's only option sets: "SPLITK=2"; 0: none.
+std::uint32_t slices_of(const KernelSource& product) {
+  constexpr std::string_view name = "SPLITK=";
+  if (product.options.empty()) return 0;
+  const std::string& option = product.options.front();
+  std::uint32_t slices = 0;
+  const char* const end = option.data() + option.size();
+  if (product.options.size() > 1 || !option.starts_with(name) ||
+      std::from_chars(option.data() + name.size(), end, slices).ptr != end) {
+    throw Refusal(Status::invalid_argument, fmt::format("a product has no option {}", option));
+  }
+  return slices;
+}
+
 /// Returns a product of the vendor's library as a kernel.
 std::unique_ptr<HipKernel> prepare_product(const std::shared_ptr<Context>& context,
                                            const KernelSource& source) {
@@ -155,7 +171,7 @@ std::unique_ptr<HipKernel> prepare_product(const std::shared_ptr<Context>& conte
     if (!context->lost() && context->set_device() == hipSuccess) delete product;
   };
   function->product = std::shared_ptr<const PreparedProduct>(
-      new PreparedProduct(context->matrix_library(), *source.product), destroy);
+      new PreparedProduct(context->matrix_library(), *source.product, slices_of(source)), destroy);
   function->block = source.block;
   function->argument_bytes = source.argument_bytes;
   return std::make_unique<HipKernel>(
@@ -166,7 +182,10 @@ std::unique_ptr<HipKernel> prepare_product(const std::shared_ptr<Context>& conte
 }  // namespace
 
 Result<std::string> HipKernel::listing() const {
-  if (function_->product) return Kernel::listing();
+  if (function_->product) {
+    std::string algorithm = function_->product->algorithm();
+    return algorithm.empty() ? Kernel::listing() : Result<std::string>(std::move(algorithm));
+  }
   const auto& disassemble = context_->platform().disassemble;
   return disassemble ? disassemble(function_->code_object, context_->options()) : Kernel::listing();
 }

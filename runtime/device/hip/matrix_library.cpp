@@ -72,6 +72,10 @@ MatrixLibraryFunctions load(const DynamicLibrary& library, const std::string& pr
   one(all.preference_set, "MatmulPreferenceSetAttribute");
   one(all.heuristic, "MatmulAlgoGetHeuristic");
   one(all.matmul, "Matmul");
+  if (prefix != "cublasLt") return all;
+  one(all.algorithm_get, "MatmulAlgoConfigGetAttribute");
+  one(all.algorithm_set, "MatmulAlgoConfigSetAttribute");
+  one(all.algorithm_check, "MatmulAlgoCheck");
   return all;
 }
 
@@ -130,12 +134,13 @@ void PreparedProduct::check(hipblasStatus_t status, const char* what, Status as)
 }
 
 PreparedProduct::PreparedProduct(std::shared_ptr<const MatrixLibrary> library,
-                                 const MatrixProduct& product)
+                                 const MatrixProduct& product, std::uint32_t slices)
     : library_(std::move(library)), product_(product) {
   try {
     check(library_->functions().create(&handle_), "Create", Status::unavailable);
     describe();
     choose_algorithm();
+    if (slices > 0) set_slices(slices);
   } catch (...) {
     release();
     throw;
@@ -262,6 +267,35 @@ void PreparedProduct::choose_algorithm() {
   const auto first =
       results.begin() + static_cast<std::ptrdiff_t>(numbers.result_bytes * product_.rank);
   algorithm_.assign(first, first + static_cast<std::ptrdiff_t>(numbers.algorithm_bytes));
+}
+
+void PreparedProduct::set_slices(std::uint32_t slices) {
+  const auto& f = library_->functions();
+  if (f.algorithm_set == nullptr || f.algorithm_check == nullptr) {
+    throw Refusal(Status::constraints,
+                  fmt::format("{}: its algorithms have no settings", library_->name()));
+  }
+  const auto set = [&](AlgorithmSetting setting, std::uint32_t value) {
+    check(f.algorithm_set(algorithm_.data(), static_cast<int>(setting), &value, sizeof value),
+          "MatmulAlgoConfigSetAttribute", Status::constraints);
+  };
+  set(AlgorithmSetting::slices, slices);
+  // Sums of slices in f16 would not keep the bound of the error.
+  set(AlgorithmSetting::reduction, slices > 1 ? reduction_f32 : reduction_none);
+  const MatrixLibraryNumbers& numbers = library_->numbers();
+  std::vector<std::byte> result(numbers.result_bytes);
+  check(f.algorithm_check(handle_, desc_, b_, a_, d_, d_, algorithm_.data(), result.data()),
+        "MatmulAlgoCheck", Status::constraints);
+  std::size_t needed = 0;  // what follows the algorithm
+  std::memcpy(&needed, result.data() + numbers.algorithm_bytes, sizeof needed);
+  if (needed > product_.workspace_bytes) {
+    throw Refusal(Status::constraints, fmt::format("{}: {} slices of K need {} bytes of workspace",
+                                                   library_->name(), slices, needed));
+  }
+}
+
+std::string PreparedProduct::algorithm() const {
+  return text_of_algorithm(library_->functions(), algorithm_.data());
 }
 
 void PreparedProduct::launch(std::span<const std::byte> arguments, hipStream_t stream) const {

@@ -43,6 +43,14 @@ struct MatrixLibraryFunctions {
                             const void* c, void* c_layout, void* d, void* d_layout,
                             const void* algorithm, void* workspace, std::size_t workspace_bytes,
                             hipStream_t stream) = nullptr;
+  // hipBLASLt has none of these: its algorithms have no settings.
+  hipblasStatus_t (*algorithm_get)(const void* algorithm, int attribute, void* value,
+                                   std::size_t bytes, std::size_t* written) = nullptr;
+  hipblasStatus_t (*algorithm_set)(void* algorithm, int attribute, const void* value,
+                                   std::size_t bytes) = nullptr;
+  /// Writes the workspace that the algorithm needs to a heuristic's result.
+  hipblasStatus_t (*algorithm_check)(void* handle, void* desc, void* a, void* b, void* c, void* d,
+                                     const void* algorithm, void* result) = nullptr;
 };
 
 /// The enumerators and structure sizes in which hipBLASLt and cuBLASLt differ.
@@ -89,6 +97,23 @@ inline constexpr MatrixLibraryNumbers hipblaslt_numbers{.not_transposed = 111,
 /// The scale mode of both libraries with a scale for each row of op(A) and column of op(B).
 inline constexpr std::int32_t scale_mode_rows = 3;
 
+/// Settings of an algorithm: cublasLtMatmulAlgoConfigAttributes_t.
+enum class AlgorithmSetting {
+  id = 0,
+  tile = 1,
+  slices = 2,     ///< of K
+  reduction = 3,  ///< how their sums are added
+  swizzling = 4,
+  stages = 6,
+  cluster = 8,  ///< 16 bits; the others have 32
+};
+inline constexpr std::uint32_t reduction_none = 0, reduction_f32 = 2;
+
+/// Returns the settings of an algorithm by name: "algorithm 66, tile 128x256, stages 64x3, 1 slice,
+/// cluster 2x1x1". Tiles, stages and clusters that cuBLASLt's documentation does not list have
+/// their numbers. Settings that the library does not have are left out; empty if it has none.
+std::string text_of_algorithm(const MatrixLibraryFunctions& functions, const void* algorithm);
+
 /// An open library of matrix products. Thread-safe.
 class MatrixLibrary {
  public:
@@ -115,20 +140,25 @@ Result<std::shared_ptr<const MatrixLibrary>> open_cublaslt();
 /// device that was current when it was made.
 class PreparedProduct {
  public:
-  /// Asks the library for the algorithm. Throws a Refusal (`constraints`) if the library does not
-  /// support the product, or ranks fewer algorithms.
-  PreparedProduct(std::shared_ptr<const MatrixLibrary> library, const MatrixProduct& product);
+  /// Asks the library for the algorithm, which computes K in `slices`; 0: as the library ranks it.
+  /// Throws a Refusal (`constraints`) if the library does not support the product or that many
+  /// slices in the product's workspace, or ranks fewer algorithms.
+  PreparedProduct(std::shared_ptr<const MatrixLibrary> library, const MatrixProduct& product,
+                  std::uint32_t slices = 0);
   ~PreparedProduct();
   PreparedProduct(const PreparedProduct&) = delete;
   PreparedProduct& operator=(const PreparedProduct&) = delete;
 
   /// Launches the product. `arguments` is a MatrixProductArguments. Throws Refusal (`launch`).
   void launch(std::span<const std::byte> arguments, hipStream_t stream) const;
+  /// Returns text_of_algorithm() of the algorithm.
+  std::string algorithm() const;
 
  private:
   void describe();
   void describe_scales();
   void choose_algorithm();
+  void set_slices(std::uint32_t slices);
   void set_address(int attribute, std::uint64_t address, Status as) const;
   void release();
   void check(hipblasStatus_t status, const char* what, Status as) const;

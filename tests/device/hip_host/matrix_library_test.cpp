@@ -2,9 +2,13 @@
 // every layout, type and addend, every algorithm, scales of tensors and rows, in a stream and in a
 // graph; and that a product that can't be computed is a failure with a reason.
 
+#include "runtime/device/hip/matrix_library.hpp"
+
 #include <array>
 #include <bit>
 #include <cmath>
+#include <cstring>
+#include <map>
 #include <random>
 #include <tuple>
 
@@ -21,8 +25,10 @@ OpenOptions with_vendor() {
   return options;
 }
 
-KernelSource source_of(const MatrixProduct& product) {
+/// `slices`: of K; 0: as the library ranks the algorithm.
+KernelSource source_of(const MatrixProduct& product, int slices = 0) {
   KernelSource source;
+  if (slices > 0) source.options = {"SPLITK=" + std::to_string(slices)};
   source.name = "test";
   source.language = Language::hip;
   source.argument_bytes = sizeof(MatrixProductArguments);
@@ -158,17 +164,17 @@ class Product {
 class HipHostMatrixLibrary : public ::testing::Test {
  protected:
   /// Computes a product in a stream and returns whether the result is exact.
-  void expect_exact(const MatrixProduct& product) {
+  void expect_exact(const MatrixProduct& product, int slices = 0) {
     SCOPED_TRACE(product.text());
-    const auto kernel = host_.device().compile(source_of(product)).value();
+    const auto kernel = host_.device().compile(source_of(product, slices)).value();
     Product computed(host_, product);
     const auto stream = host_.device().create_stream().value();
     stream->launch(*kernel, {1, 1, 1}, computed.arguments()).value();
     stream->synchronize(std::chrono::seconds(20)).value();
     EXPECT_EQ(computed.result(), computed.expected());
   }
-  std::string refusal(const MatrixProduct& product) {
-    const auto kernel = host_.device().compile(source_of(product));
+  std::string refusal(const MatrixProduct& product, int slices = 0) {
+    const auto kernel = host_.device().compile(source_of(product, slices));
     return kernel ? "compiled" : kernel.failure().message;
   }
 
@@ -199,6 +205,72 @@ TEST_F(HipHostMatrixLibrary, EveryAlgorithmIsExact) {
   MatrixProduct product{.m = 6, .n = 4, .k = 11};
   product.workspace_bytes = 6 * 4 * 4;
   for (product.rank = 0; product.rank < 3; ++product.rank) expect_exact(product);
+}
+
+TEST_F(HipHostMatrixLibrary, SlicesOfKAreExactAndTold) {
+  MatrixProduct product{.m = 6, .n = 4, .k = 11};
+  product.workspace_bytes = 7 * 6 * 4 * 4;
+  for (const int slices : {1, 2, 4, 8}) {
+    expect_exact(product, slices);
+    const auto kernel = host_.device().compile(source_of(product, slices)).value();
+    EXPECT_EQ(kernel->listing().value(),
+              "algorithm 0, tile 8x8, stages 16x1, " + std::to_string(slices) +
+                  (slices == 1 ? " slice" : " slices summed in f32") + ", cluster 1x1x1");
+  }
+  product.rank = 2;  // has two slices of its own
+  const auto ranked = host_.device().compile(source_of(product)).value();
+  EXPECT_NE(ranked->listing().value().find(" 2 slices summed in f32"), std::string::npos);
+  expect_exact(product, 1);
+}
+
+/// Returns the text of an algorithm with these settings, by number; others are unknown.
+std::string text_of(const std::map<int, std::uint32_t>& settings) {
+  hip::MatrixLibraryFunctions functions;
+  functions.algorithm_get = [](const void* algorithm, int attribute, void* value, std::size_t bytes,
+                               std::size_t* written) {
+    const auto& all = *static_cast<const std::map<int, std::uint32_t>*>(algorithm);
+    const auto found = all.find(attribute);
+    // The shape of clusters has 16 bits.
+    if (found == all.end() || bytes != (attribute == 8 ? 2 : 4)) return 1;
+    std::memcpy(value, &found->second, *written = bytes);
+    return 0;
+  };
+  return hip::text_of_algorithm(functions, &settings);
+}
+
+TEST(TextOfAlgorithm, HasTheNamesOfCublaslt) {
+  EXPECT_EQ(text_of({{0, 66}, {1, 23}, {2, 4}, {3, 2}, {4, 1}, {6, 16}, {8, 3}}),
+            "algorithm 66, tile 128x256, stages 64x4, 4 slices summed in f32, swizzling 1, "
+            "cluster 2x1x1");
+  EXPECT_EQ(text_of({{0, 7}, {1, 35}, {2, 1}, {3, 0}, {6, 24}, {8, 16}}),
+            "algorithm 7, tile 256x32, stages 128x6, 1 slice, cluster 1x16x1");
+  EXPECT_EQ(text_of({{1, 36}, {2, 2}, {3, 4}, {6, 36}}),
+            "tile number 36, stages 128xauto, 2 slices reduction 4");
+  EXPECT_EQ(text_of({{1, 0}, {6, 29}, {8, 999}}),
+            "tile number 0, stages number 29, "
+            "cluster number 999");
+  EXPECT_EQ(text_of({{6, 31}}), "stages 8x3");
+  EXPECT_EQ(text_of({}), "");
+  EXPECT_EQ(hip::text_of_algorithm({}, nullptr), "");
+}
+
+TEST_F(HipHostMatrixLibrary, SlicesThatTheLibraryRefusesAreFailures) {
+  MatrixProduct product{.m = 6, .n = 4, .k = 7};
+  product.workspace_bytes = 7 * 6 * 4 * 4 - 1;
+  EXPECT_NE(refusal(product, 8).find("MatmulAlgoCheck fails with status 7"), std::string::npos)
+      << "a slice would be empty: " << refusal(product, 8);
+  product.k = 8;
+  EXPECT_NE(refusal(product, 8).find("8 slices of K need 672 bytes of workspace"),
+            std::string::npos)
+      << refusal(product, 8);
+  product.rank = 1;
+  EXPECT_NE(refusal(product, 2).find("MatmulAlgoCheck fails"), std::string::npos)
+      << "backwards: " << refusal(product, 2);
+  KernelSource source = source_of(product);
+  source.options = {"SPLITK=two"};
+  EXPECT_FALSE(host_.device().compile(source));
+  source.options = {"-O3"};
+  EXPECT_FALSE(host_.device().compile(source));
 }
 
 TEST_F(HipHostMatrixLibrary, AGraphComputesEachReplay) {
@@ -283,6 +355,7 @@ TEST_F(HipHostMatrixLibrary, KeysTellProductsAndLibrariesApart) {
   MatrixProduct product{.m = 2, .n = 2, .k = 2};
   const std::string key = source_of(product).content_key("a", "b");
   EXPECT_NE(key, source_of(product).content_key("another version", "b"));
+  EXPECT_NE(key, source_of(product, 2).content_key("a", "b"));
   product.rank = 1;
   EXPECT_NE(key, source_of(product).content_key("a", "b"));
   EXPECT_NE(source_of(product_of_fp8(MatrixScales::tensor)).content_key("a", "b"),

@@ -77,7 +77,16 @@ std::vector<Candidate> best_predicted(const Operation& operation, const ChoiceOp
                                              operation.name));
 }
 
+/// Returns the configurations of the vendor's library, which are not in the operation's space.
+Space vendor_space(const Operation& operation, const Problem& problem, const DeviceInfo& device) {
+  return Space({operation.variant(vendor_variant).space(operation.shape(problem), device)});
+}
+
 }  // namespace
+
+bool ChoiceOptions::names_vendor() const {
+  return variant == vendor_variant || config.substr(0, config.find(' ')) == vendor_variant;
+}
 
 bool ChoiceOptions::names_problem() const {
   return !problem.values.empty() || !problem.dtype.empty() || !problem.out_dtype.empty() ||
@@ -108,9 +117,11 @@ std::vector<Candidate> candidates_of_problem(const Operation& operation,
   }
   const auto problem = make_problem(operation, options.problem);
   if (!problem) throw bad_option(problem.failure());
-  const Space space = operation.space(*problem, device);
   if (!options.config.empty()) {
-    auto config = space.parse(options.config);
+    auto config =
+        (options.names_vendor() && has_vendor(operation) ? vendor_space(operation, *problem, device)
+                                                         : operation.space(*problem, device))
+            .parse(options.config);
     if (!config) throw CommandError(exit_usage, "--config: " + config.failure().message);
     return {{*problem, *std::move(config)}};
   }

@@ -20,6 +20,8 @@ struct ChoiceOptions {
 
   /// Returns whether any option of a problem is set.
   bool names_problem() const;
+  /// Returns whether the configurations are those of the vendor's library.
+  bool names_vendor() const;
 };
 
 /// Adds an operation's dimensions, types and attributes, --config, --variant and --sample to a

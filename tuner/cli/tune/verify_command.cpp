@@ -281,7 +281,7 @@ int verify_operation(const Operation& operation, const VerifyOptions& options) {
   evaluator.device = devices.front().info.id();
   evaluator.cache_directory = default_cache_directory();
   evaluator.stop = &stop_requested();
-  evaluator.vendor = options.choice.variant == vendor_variant;
+  evaluator.vendor = options.choice.names_vendor();
   const DeviceInfo device = device_to_verify(devices.front().info, evaluator.vendor);
   const std::uint64_t seed = read_seed(options.seed);
   std::optional<EndsAtOnce> prepares(std::in_place);

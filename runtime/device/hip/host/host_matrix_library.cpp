@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -19,9 +20,15 @@ constexpr hipblasStatus_t ok = 0, invalid_value = 3, failed = 6, not_supported =
 constexpr int most_ranked = 16;
 constexpr int type_f32 = 0, type_f16 = 2, type_bf16 = 14, type_e4m3 = 28;
 
-/// As hipBLASLt's, but for their sizes: an algorithm is the number of one.
+/// Sums along K, backwards if `order` is 1, in `slices`, whose sums the workspace holds but for the
+/// first. As cuBLASLt's, an algorithm has settings.
 struct HostAlgorithm {
-  std::uint64_t number = 0;
+  std::uint32_t order = 0, slices = 1, reduction = reduction_none;
+  std::uint32_t unused = 0;
+
+  std::uint64_t workspace_bytes(std::uint64_t elements) const {
+    return (slices - 1) * elements * sizeof(float);
+  }
 };
 struct HostResult {
   HostAlgorithm algorithm;
@@ -127,7 +134,7 @@ struct Product {
   const void *a = nullptr, *b = nullptr, *c = nullptr;
   void* d = nullptr;
   float alpha = 1, beta = 0;
-  std::uint64_t algorithm = 0;
+  HostAlgorithm algorithm;
   float* workspace = nullptr;
 
   void run() const;
@@ -142,7 +149,7 @@ double Product::sum(std::uint64_t row, std::uint64_t col, std::uint64_t first,
   const bool tb = description.transpose_b == host_numbers.transposed;
   double total = 0;
   for (std::uint64_t i = first; i < end; ++i) {
-    const std::uint64_t k = algorithm == 1 ? end - 1 - (i - first) : i;
+    const std::uint64_t k = algorithm.order == 1 ? end - 1 - (i - first) : i;
     total += load(a, a_layout.type, ta ? row * as + k : k * as + row) *
              load(b, b_layout.type, tb ? k * bs + col : col * bs + k);
   }
@@ -152,14 +159,14 @@ double Product::sum(std::uint64_t row, std::uint64_t col, std::uint64_t first,
 void Product::run() const {
   const std::uint64_t depth =
       description.transpose_a == host_numbers.transposed ? a_layout.rows : a_layout.cols;
-  const std::uint64_t half = algorithm == 2 ? depth / 2 : depth;
+  const std::uint64_t slices = algorithm.slices, elements = d_layout.cols * d_layout.rows;
   for (std::uint64_t col = 0; col < d_layout.cols; ++col) {
     for (std::uint64_t row = 0; row < d_layout.rows; ++row) {
       const std::uint64_t at = col * static_cast<std::uint64_t>(d_layout.stride) + row;
-      double total = sum(row, col, 0, half);
-      if (algorithm == 2) {
-        float& slice = workspace[col * d_layout.rows + row];
-        slice = static_cast<float>(sum(row, col, half, depth));
+      double total = sum(row, col, 0, depth / slices);
+      for (std::uint64_t i = 1; i < slices; ++i) {
+        float& slice = workspace[(i - 1) * elements + col * d_layout.rows + row];
+        slice = static_cast<float>(sum(row, col, depth * i / slices, depth * (i + 1) / slices));
         total += slice;
       }
       total *= alpha * description.scale(row, col);
@@ -251,13 +258,77 @@ hipblasStatus_t rank(void*, void* desc, void* a, void* b, void*, void* d, void* 
                  *static_cast<const Layout*>(b), layout)) {
     return not_supported;
   }
-  const std::uint64_t slice_bytes = layout.rows * layout.cols * sizeof(float);
-  const bool sliced = static_cast<Preference*>(preference)->workspace_bytes >= slice_bytes;
+  constexpr std::array<HostAlgorithm, 3> all{{{0}, {1}, {0, 2, reduction_f32}}};
+  const std::uint64_t elements = layout.rows * layout.cols;
+  const bool sliced =
+      static_cast<Preference*>(preference)->workspace_bytes >= all.back().workspace_bytes(elements);
   *found = std::min(wanted, most_ranked);
   for (int i = 0; i < *found; ++i) {
-    const std::uint64_t number = static_cast<std::uint64_t>(i) % (sliced ? 3 : 2);
-    static_cast<HostResult*>(results)[i] = {{number}, number == 2 ? slice_bytes : 0};
+    const HostAlgorithm& algorithm = all.at(static_cast<std::size_t>(i) % (sliced ? 3 : 2));
+    static_cast<HostResult*>(results)[i] = {algorithm, algorithm.workspace_bytes(elements)};
   }
+  return ok;
+}
+
+hipblasStatus_t get_setting(const void* object, int attribute, void* value, std::size_t bytes,
+                            std::size_t* written) {
+  const auto& algorithm = *static_cast<const HostAlgorithm*>(object);
+  const auto write = [&](auto number) {
+    if (bytes != sizeof number) return invalid_value;
+    std::memcpy(value, &number, sizeof number);
+    *written = sizeof number;
+    return ok;
+  };
+  constexpr std::uint32_t tile_of_8x8 = 1, first_stages = 1;
+  constexpr std::uint16_t one_block = 2;
+  switch (static_cast<AlgorithmSetting>(attribute)) {
+    case AlgorithmSetting::id:
+      return write(algorithm.order);
+    case AlgorithmSetting::tile:
+      return write(tile_of_8x8);
+    case AlgorithmSetting::slices:
+      return write(algorithm.slices);
+    case AlgorithmSetting::reduction:
+      return write(algorithm.reduction);
+    case AlgorithmSetting::stages:
+      return write(first_stages);
+    case AlgorithmSetting::cluster:
+      return write(one_block);
+    default:
+      return invalid_value;
+  }
+}
+
+hipblasStatus_t set_setting(void* object, int attribute, const void* value, std::size_t bytes) {
+  auto& algorithm = *static_cast<HostAlgorithm*>(object);
+  switch (static_cast<AlgorithmSetting>(attribute)) {
+    case AlgorithmSetting::slices:
+      return copy(algorithm.slices, value, bytes);
+    case AlgorithmSetting::reduction:
+      return copy(algorithm.reduction, value, bytes);
+    default:
+      return invalid_value;
+  }
+}
+
+/// As cuBLASLt's, which does not know the workspace's size. Only the forward order has slices,
+/// which are summed in f32, and none is empty.
+hipblasStatus_t check_algorithm(void*, void* desc, void* a, void* b, void*, void* d,
+                                const void* object, void* result) {
+  const auto& algorithm = *static_cast<const HostAlgorithm*>(object);
+  const auto& first = *static_cast<const Layout*>(a);
+  const auto& layout = *static_cast<const Layout*>(d);
+  const auto& description = *static_cast<const Description*>(desc);
+  const std::uint64_t depth =
+      description.transpose_a == host_numbers.transposed ? first.rows : first.cols;
+  const bool sliced = algorithm.slices > 1;
+  if (!supported(description, first, *static_cast<const Layout*>(b), layout) ||
+      algorithm.slices == 0 || algorithm.slices > depth || (sliced && algorithm.order == 1) ||
+      algorithm.reduction != (sliced ? reduction_f32 : reduction_none)) {
+    return not_supported;
+  }
+  *static_cast<HostResult*>(result) = {algorithm,
+                                       algorithm.workspace_bytes(layout.rows * layout.cols)};
   return ok;
 }
 
@@ -311,6 +382,9 @@ Result<std::shared_ptr<const MatrixLibrary>> open_matrix_library() {
     return copy(static_cast<Preference*>(preference)->workspace_bytes, value, bytes);
   };
   all.heuristic = &rank;
+  all.algorithm_get = &get_setting;
+  all.algorithm_set = &set_setting;
+  all.algorithm_check = &check_algorithm;
   all.matmul = &multiply;
   return std::make_shared<const MatrixLibrary>(fmt::format("hip-host {}", version()), all,
                                                host_numbers);
