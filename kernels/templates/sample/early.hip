@@ -45,15 +45,17 @@ struct EarlyDraw : Draw {
       walk(x, 0, cols, [&](float value, u32) {
         own = larger(own, value);
         const float place = multiply_add(value, -step, origin);
-        if (place < rounder + float(BINS - 1)) {
-          add_shared(count + (bits_of(larger(place, rounder)) - bits_of(rounder)) * COPIES, 1);
-        }
+        // Also of a NaN.
+        const float bin = larger(lesser(place, rounder + float(BINS - 1)), rounder);
+        add_shared(count + (bits_of(bin) - bits_of(rounder)) * COPIES, 1);
       });
     } else {
       own = largest(x, 0, cols);
     }
     relate_to(reduce_threads<THREADS>(own, Larger{}, maxima));
     merge_bins();
+    // What has no bin is in the last one, of which this thread has the sums.
+    if (thread_index() == (BINS - 1) / own_bins) s.count[BINS - 1] = 0;
     const float place = multiply_add(most, -step, origin);
     early = near_zero && place > rounder - float(BINS);
     if (early) {

@@ -80,11 +80,12 @@ struct Workspace {
   std::int64_t counters, most, histograms, bytes;
 };
 
-/// Returns the shared memory of a workgroup: bins, the list, sections of the row, and what scans
-/// and reductions need. In HIP, a thread's part is in registers; GLSL has parts of the row and
-/// their runs there, and without whole subgroups a word for each thread.
+/// Returns the shared memory of a workgroup: powers of 2, bins, the list, sections of the row, and
+/// what scans and reductions need. In HIP, a thread's part is in registers; GLSL has parts of the
+/// row and their runs there, and without whole subgroups a word for each thread.
 std::int64_t shared_bytes(const Config& config, const DeviceInfo& device) {
-  const std::int64_t lists = 4 * config["BINS"] * config["COPIES"] + 8 * config["LIST"];
+  constexpr std::int64_t powers = 4 * 256;
+  const std::int64_t lists = powers + 4 * config["BINS"] * config["COPIES"] + 8 * config["LIST"];
   const std::int64_t threads = config["THREADS"];
   if (device.language == Language::hip) return lists + 40 * (threads / 32) + 256;
   const bool by_memory = whole_subgroups(device, config["THREADS"]) == 0;
@@ -330,8 +331,8 @@ Operation make_sample() {
   t.summary = "draws a token for each row of logits: temperature, min-p, top-k, top-p, penalties";
   t.bound =
       "the token of FP64 arithmetic, or one to which the bounds of the weights permit a border to "
-      "move: an exponent within 4.4u of itself and 2^-24, its power within 2^-22, a weight within "
-      "2^-32 of the largest; u = 2^-24. Penalised logits: 2u for a quotient, u for each other "
+      "move: an exponent within 4.4u of itself and 2^-24, its power within 2^-20, a weight within "
+      "2^-29 of the largest; u = 2^-24. Penalised logits: 2u for a quotient, u for each other "
       "operation, and the rounding of x";
   t.out_of_range =
       "tokens of the history below 0, or not below cols, are skipped; a NaN is never drawn; a row "

@@ -46,6 +46,7 @@ struct Search {
 
   // What does not depend on the row.
   GRETA_DEVICE void begin() {
+    s.fill_powers();
     greedy = !(settings.temperature > 0x1p-64f);
     // 2^24 / ln 2 / temperature
     if (!greedy) scale = divide(0x1.715476p+24f, settings.temperature);
@@ -80,6 +81,7 @@ struct Search {
     return !greedy && far < float(farthest) ? u32(far) : farthest;
   }
 
+  GRETA_DEVICE u32 weight_at(u32 far) const { return s.weight_at(far); }
   // 0 where the token has no probability.
   GRETA_DEVICE u32 weight(u32 far) const { return far < beyond ? weight_at(far) : 0; }
 
@@ -150,7 +152,7 @@ struct Search {
     block_barrier();
     Sums own = {0, 0, 0};
     if (what == listing && most < float_from_bits(0x7f800000U)) {
-      own = list_range(range);
+      own = beyond < farthest ? list_range<true>(range) : list_range<false>(range);
     } else {
       walk(x, 0, cols, [&](float value, u32 column) {
         const u32 far = distance(value), inside = far - range.from, w = weight(far);
@@ -186,8 +188,9 @@ struct Search {
 
   // A thread's part of a pass that lists, with few instructions for each token: what is listed is
   // rare, so a round notes its elements, and they are read again. The largest logit is finite.
+  template <bool limited>
   GRETA_DEVICE Sums list_range(Range range) const {
-    Listing own(range, beyond);
+    Listing<limited> own(range, beyond);
     RoundBits noted = 0;
     walk_rounds<true>(
         x, 0, cols,
