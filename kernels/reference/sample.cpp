@@ -181,7 +181,7 @@ std::vector<Token> weigh(const HostTensor& x, std::int64_t row, double largest,
     if (distance > octaves) continue;
     Token token{column, logit, distance, std::exp2(-distance)};
     if (distance > 0) {
-      token.error = token.weight * (0.7 * distance_error(distance) + 0x1p-20) + unit;
+      token.error = token.weight * (0.7 * distance_error(distance) + 0x1p-22) + unit;
     }
     tokens.push_back(token);
   }

@@ -17,40 +17,32 @@ GRETA_DEVICE u32 multiply_high(u32 a, u32 b) {
 #endif
 }
 
-// The third byte.
-GRETA_DEVICE u32 third_byte(u32 word) {
-#if defined(GRETA_NVIDIA)
-  return __byte_perm(word, 0, 0x4442);
-#else
-  return word >> 16 & 0xff;
-#endif
-}
-
 // The largest weight, of which eight have a sum of 32 bits, and powers of 2 for weights: what an
 // octave is divided into.
-constexpr u32 full_weight = 0x1fffffffU, powers = 256;
+constexpr u32 full_weight = 0x1fffffffU, powers = 512;
 
 // full_weight 2^(-i / powers), within 1 of it, and that one for i = 0.
 GRETA_DEVICE u32 power_at(u32 i) {
   u32 power = 0xffffffffU;
   // 2^32 2^-(1/2), 2^-(1/4), ...
-  if ((i & 128) != 0) power = multiply_high(power, 0xb504f334U);
-  if ((i & 64) != 0) power = multiply_high(power, 0xd744fccbU);
-  if ((i & 32) != 0) power = multiply_high(power, 0xeac0c6e8U);
-  if ((i & 16) != 0) power = multiply_high(power, 0xf5257d15U);
-  if ((i & 8) != 0) power = multiply_high(power, 0xfa83b2dbU);
-  if ((i & 4) != 0) power = multiply_high(power, 0xfd3e0c0dU);
-  if ((i & 2) != 0) power = multiply_high(power, 0xfe9e115cU);
-  if ((i & 1) != 0) power = multiply_high(power, 0xff4ecb59U);
+  if ((i & 256) != 0) power = multiply_high(power, 0xb504f334U);
+  if ((i & 128) != 0) power = multiply_high(power, 0xd744fccbU);
+  if ((i & 64) != 0) power = multiply_high(power, 0xeac0c6e8U);
+  if ((i & 32) != 0) power = multiply_high(power, 0xf5257d15U);
+  if ((i & 16) != 0) power = multiply_high(power, 0xfa83b2dbU);
+  if ((i & 8) != 0) power = multiply_high(power, 0xfd3e0c0dU);
+  if ((i & 4) != 0) power = multiply_high(power, 0xfe9e115cU);
+  if ((i & 2) != 0) power = multiply_high(power, 0xff4ecb59U);
+  if ((i & 1) != 0) power = multiply_high(power, 0xffa75652U);
   return power >> 3;
 }
 
 // full_weight 2^(-far / 2^24), far <= farthest: `power` of its octave's part, less a part of the
-// chord to the next one. The chord is above 2^-x by up to 2^-20.05 of it; the integer is less by up
+// chord to the next one. The chord is above 2^-x by up to 2^-22.03 of it; the integer is less by up
 // to 1. It decreases. At `farthest` it is 0, nearer at least 1.
 GRETA_DEVICE u32 weight_of(u32 far, u32 power) {
-  constexpr u32 chord = 0x00b134a6U;  // 2^32 (1 - 2^(-1 / powers))
-  return (power - multiply_high(power, multiply_high(far << 16, chord))) >> (far >> 24);
+  constexpr u32 chord = 0x0058a9adU;  // 2^32 (1 - 2^(-1 / powers))
+  return (power - multiply_high(power, multiply_high(far << 17, chord))) >> (far >> 24);
 }
 
 // |a| / |b|, rounded towards 0, of normal numbers with a normal quotient. Division instructions

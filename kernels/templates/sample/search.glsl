@@ -79,7 +79,7 @@ Range held;
 uint64_t held_mass;  // of those nearer
 uint64_t row_mass;   // after a pass
 
-uint weight_at(uint far) { return weight_from(far, powers_of_2[far >> 16 & 0xff]); }
+uint weight_at(uint far) { return weight_from(far, powers_of_2[far >> 15 & POWERS - 1]); }
 
 void begin(uint64_t row, uint length, Settings with, int largest_order) {
   for (uint i = thread_index(); i < POWERS; i += THREADS) powers_of_2[i] = power_at(i);

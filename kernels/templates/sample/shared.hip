@@ -49,7 +49,9 @@ struct Shared {
     block_barrier();
   }
   // Of far <= farthest.
-  GRETA_DEVICE u32 weight_at(u32 far) const { return weight_of(far, power[third_byte(far)]); }
+  GRETA_DEVICE u32 weight_at(u32 far) const {
+    return weight_of(far, power[far >> 15 & (powers - 1)]);
+  }
 };
 
 #define GRETA_SAMPLE_SHARED                                                                 \

@@ -11,11 +11,11 @@ namespace {
 
 constexpr double full_weight = 0x1p29 - 1;
 
-/// full_weight 2^(-octaves), between the powers for multiples of 1/256 by chords, and rounded down.
+/// full_weight 2^(-octaves), between the powers for multiples of 1/512 by chords, and rounded down.
 std::uint64_t weight_of(double octaves) {
-  const double part = std::floor(octaves * 256), inside = octaves * 256 - part;
+  const double part = std::floor(octaves * 512), inside = octaves * 512 - part;
   const double chord =
-      (1 - inside) * std::exp2(-part / 256) + inside * std::exp2(-(part + 1) / 256);
+      (1 - inside) * std::exp2(-part / 512) + inside * std::exp2(-(part + 1) / 512);
   return octaves < 29 ? static_cast<std::uint64_t>(full_weight * chord) : 0;
 }
 

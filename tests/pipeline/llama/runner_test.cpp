@@ -195,7 +195,73 @@ TEST_P(Llama, DrawsTokensByTheirSeeds) {
   EXPECT_GE(drawn.size(), 3U);
   llama.sample({});
   expect_refused([&] { llama.sample({.temperature = -1}); }, "temperature is -1");
+  expect_refused([&] { llama.sample({.repetition = 1.5}); }, "LlamaOptions::penalties is not set");
   expect_refused([&] { runner()->sample({}); }, "LlamaOptions::sample is not set");
+}
+
+/// Logits of which tokens that the sequence has are penalised.
+std::vector<double> penalised(const std::vector<float>& logits, std::int64_t vocab,
+                              std::span<const Ids> sequences, const SamplerOptions& options) {
+  std::vector<double> result(logits.begin(), logits.end());
+  for (std::size_t b = 0; b < sequences.size(); ++b) {
+    std::map<std::int32_t, int> counts;
+    for (const std::int32_t id : sequences[b]) ++counts[id];
+    for (const auto& [id, count] : counts) {
+      double& logit = result[b * static_cast<std::size_t>(vocab) + static_cast<std::size_t>(id)];
+      logit = logit > 0 ? logit / options.repetition : logit * options.repetition;
+      logit -= options.frequency * count + options.presence;
+    }
+  }
+  return result;
+}
+
+// All tokens since the last reset count, prompt included, each as often as it occurs, and those of
+// a sequence for its own logits alone.
+TEST_P(Llama, PenalisesEarlierTokens) {
+  LlamaOptions options;
+  options.capacity = 64;
+  options.batch = 2;
+  const LlamaDeviceWeights weights = upload_weights(*runtime_, model(), DType::f32);
+  LlamaRunner plain(*runtime_, weights, options);
+  options.sample = options.penalties = true;
+  LlamaRunner llama(*runtime_, weights, options);
+  const SamplerOptions sampler{.repetition = 1.7, .frequency = 0.75, .presence = -0.5};
+  llama.sample(sampler);
+  const std::vector<std::vector<Ids>> texts{{{1, 403, 403, 407, 261, 5}, {1, 9, 403, 9, 9, 300}},
+                                            {{1, 2, 3}, {1, 403, 77}}};
+  for (const std::vector<Ids>& text : texts) {
+    plain.reset();
+    llama.reset();
+    std::vector<Ids> fed(2);
+    for (std::size_t first = 0; first < text[0].size(); first += first == 0 ? 2 : 1) {
+      const std::size_t end = first + (first == 0 ? 2 : 1);
+      Ids both;
+      for (std::size_t b = 0; b < 2; ++b) {
+        for (std::size_t i = first; i < end; ++i) {
+          both.push_back(text[b][i]);
+          fed[b].push_back(text[b][i]);
+        }
+      }
+      plain.feed(both);
+      llama.feed(both);
+      const std::int64_t vocab = llama.config().vocab;
+      const auto expected = penalised(plain.logits(), vocab, fed, sampler);
+      const auto got = llama.logits();
+      double worst = 0;
+      for (std::size_t i = 0; i < got.size(); ++i) {
+        worst = std::max(worst, std::abs(got[i] - expected[i]));
+      }
+      EXPECT_LT(worst, 1e-5) << end << " tokens";
+      for (std::int64_t b = 0; b < 2; ++b) {
+        const auto row = got.begin() + b * vocab;
+        EXPECT_EQ(llama.likeliest()[static_cast<std::size_t>(b)],
+                  std::max_element(row, row + vocab) - row);
+      }
+    }
+  }
+  expect_refused([&] { llama.sample({.repetition = 0}); }, "repetition penalty is 0");
+  expect_refused([&] { llama.sample({.frequency = 101}); }, "frequency penalty is 101");
+  expect_refused([&] { llama.sample({.presence = std::nan("")}); }, "presence penalty is nan");
 }
 
 TEST_P(Llama, FillsItsCacheToTheLastToken) {
