@@ -334,10 +334,21 @@ TEST_P(Sample, DrawsHaveTheirProbabilities) {
   }
 }
 
+// Penalties take no launch more in `split`, and one in the other variants.
+TEST_P(Sample, HasAtMostTwoLaunches) {
+  for (const std::int64_t history : {0, 20}) {
+    const Problem problem = problem_of(DType::f32, 3, 1500, history);
+    for (const std::string& text : configs_of(device_)) {
+      const auto plan = sample().plan(problem, info_, parsed(problem, info_, text)).value();
+      const bool split = text.starts_with("split");
+      EXPECT_EQ(plan.launches.size(), split || history > 0 ? 2U : 1U) << text;
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Devices, Sample, ::testing::ValuesIn(test::usable_devices()),
                          [](const auto& instance) { return test::device_name(instance.param); });
 
-// Also the penalised logits have equal bits.
 // Threads keep their parts of the row in registers, so that they leave shared memory to the bins.
 TEST(SampleSpace, HasAllBinsThatFitSharedMemory) {
   const Problem problem = problem_of(DType::f16, 2, 65536);
@@ -358,6 +369,7 @@ TEST(SampleSpace, HasAllBinsThatFitSharedMemory) {
   }
 }
 
+// Also the penalised logits have equal bits.
 TEST(SampleEverywhere, EqualSeedsGiveEqualTokens) {
   for (const std::int64_t history : {0, 20}) {
     const Problem problem = problem_of(DType::f32, 60, 1500, history);

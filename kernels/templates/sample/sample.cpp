@@ -87,7 +87,7 @@ std::int64_t shared_bytes(const Config& config, const DeviceInfo& device) {
   constexpr std::int64_t powers = 4 * 512;
   const std::int64_t lists = powers + 4 * config["BINS"] * config["COPIES"] + 8 * config["LIST"];
   const std::int64_t threads = config["THREADS"];
-  if (device.language == Language::hip) return lists + 40 * (threads / 32) + 256;
+  if (device.language == Language::hip) return lists + 56 * (threads / 32) + 256;
   const bool by_memory = whole_subgroups(device, config["THREADS"]) == 0;
   const std::int64_t runs = std::max<std::int64_t>(config["BINS"], threads) / 32;
   return lists + 12 * threads + 12 * runs + config["BINS"] / 4 + 512 +

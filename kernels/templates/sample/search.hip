@@ -165,7 +165,7 @@ struct Search {
         if (what == listing) list(far, column);
       });
     }
-    const Sums part = reduce_lanes<section_lanes>(own, PlusSums{});
+    const Sums part = reduce_lanes<section_lanes>(own, Plus{});
     if (thread_index() % section_lanes == 0) {
       const u32 section = thread_index() / section_lanes;
       s.part_low[section] = u32(part.least);
@@ -173,7 +173,7 @@ struct Search {
       s.part_ties[section] = part.count;
     }
     merge_bins();
-    const Sums all = scan_threads(own, s.sums).all;
+    const Sums all = reduce_threads<THREADS>(own, Plus{}, s.sums);
     row_mass = all.least + all.most;
     block_barrier();
     return all.least;
@@ -233,7 +233,7 @@ struct Search {
   }
 
   // Scans the sums of the threads' bins.
-  GRETA_DEVICE Scan scan_bins(Range range, u32 shift) const {
+  GRETA_DEVICE Scan<Sums> scan_bins(Range range, u32 shift) const {
     Sums own = {0, 0, 0};
     const u32 first = thread_index() * own_bins;
     for (u32 bin = first; bin < first + own_bins && bin < BINS; ++bin)
@@ -244,7 +244,7 @@ struct Search {
   // Leaves the first bin with which the sums reach a count, or a bound of a mass, and the number of
   // tokens of the bins before; BINS if none does. All threads have it after a barrier.
   template <typename Reached>
-  GRETA_DEVICE void find_bin(Range range, u32 shift, const Scan& scan, Reached reached,
+  GRETA_DEVICE void find_bin(Range range, u32 shift, const Scan<Sums>& scan, Reached reached,
                              Found& found) const {
     if (thread_index() == 0 && !reached(scan.all)) found = {BINS, scan.all.count, 0};
     Sums sums;
@@ -297,14 +297,14 @@ struct Search {
         add_mass(low + bin, high + bin, weight_at(far));
       }
       block_barrier();
-      Sums own = {0, 0, 0};
-      if (thread < list_bins) own = {s.count[thread], joined(low[thread], high[thread]), 0};
-      const Scan scan = scan_threads(own, s.sums);
-      const auto reached = [&](Sums sums) {
+      Mass own = {0, 0};
+      if (thread < list_bins) own = {s.count[thread], joined(low[thread], high[thread])};
+      const Scan<Mass> scan = scan_threads(own, s.masses);
+      const auto reached = [&](Mass sums) {
         return count != no_count ? sums.count >= count : nearer + sums.least >= target;
       };
       if (thread == 0 && !reached(scan.all)) s.found[0] = {list_bins, 0, 0};
-      Sums before;
+      Mass before;
       if (reaches(scan, reached, before)) s.found[0] = {thread, before.count, before.least};
       block_barrier();
       const Found found = s.found[0];
@@ -356,7 +356,7 @@ struct Search {
       }
       measured = false;
 
-      Scan scan = scan_bins(range, shift);
+      Scan<Sums> scan = scan_bins(range, shift);
       if (early) scan.all.most += uncounted(scan.all.count, range, shift);
       const bool of_all = !by_count && whole == no_mass;
       const u64 least = share(of_all ? scan.all.least : whole);

@@ -42,6 +42,7 @@ struct Shared {
   u32* listed;                            // their number
   u32 *part_low, *part_high, *part_ties;  // `sections` of each: masses, and ties
   Sums* sums;                             // of waves
+  Mass* masses;                           // of waves
   Found* found;                           // two
 
   GRETA_DEVICE void fill_powers() const {
@@ -64,9 +65,10 @@ struct Shared {
   GRETA_SHARED(u32, part_ties, sections);                                                   \
   GRETA_SHARED(u32, listed, 1);                                                             \
   GRETA_SHARED(Sums, wave_sums, waves + 1);                                                 \
+  GRETA_SHARED(Mass, wave_masses, waves + 1);                                               \
   GRETA_SHARED(Found, found, 2);                                                            \
   GRETA_SHARED(float, maxima, THREADS / wave_size + 1);                                     \
   const Shared shared {                                                                     \
     powers_of_2, bins_count, list_far, list_column, listed, part_low, part_high, part_ties, \
-        wave_sums, found                                                                    \
+        wave_sums, wave_masses, found                                                       \
   }
