@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <type_traits>
@@ -20,6 +21,7 @@ CompiledPlan::PackedLaunch CompiledPlan::pack(const Launch& launch, const Kernel
   packed.kernel = &kernel;
   packed.grid = launch.grid;
   packed.constants = launch.constants;
+  packed.early_operands = launch.early_operands;
   ArgumentBlock block;
   const auto patch = [](std::size_t at, const auto& argument) {
     if (const auto* const operand = std::get_if<OperandArgument>(&argument)) {
@@ -39,6 +41,13 @@ CompiledPlan::PackedLaunch CompiledPlan::pack(const Launch& launch, const Kernel
   }
   packed.arguments = block.take();
   return packed;
+}
+
+LaunchOrder CompiledPlan::PackedLaunch::order(const std::vector<bool>& constant) const {
+  const bool overlaps =
+      !constant.empty() && std::all_of(early_operands.begin(), early_operands.end(),
+                                       [&](std::size_t operand) { return constant[operand]; });
+  return overlaps ? LaunchOrder::overlapping : LaunchOrder::in_turn;
 }
 
 Result<CompiledPlan> CompiledPlan::create(const LaunchPlan& plan, const Compile& compile) {
@@ -64,7 +73,8 @@ Result<CompiledPlan> CompiledPlan::create(const LaunchPlan& plan, const Compile&
 }
 
 Result<void> CompiledPlan::record(Stream& stream, std::span<const std::uint64_t> operands,
-                                  std::uint64_t workspace) const {
+                                  std::uint64_t workspace,
+                                  const std::vector<bool>& constant) const {
   std::array<std::byte, most_argument_bytes> block;
   for (const PackedLaunch& launch : launches_) {
     std::memcpy(block.data(), launch.arguments.data(), launch.arguments.size());
@@ -84,8 +94,8 @@ Result<void> CompiledPlan::record(Stream& stream, std::span<const std::uint64_t>
       auto written = stream.write_constant(*launch.kernel, i, operands[tensor], bytes);
       if (!written) return written;
     }
-    auto launched =
-        stream.launch(*launch.kernel, launch.grid, {block.data(), launch.arguments.size()});
+    auto launched = stream.launch(*launch.kernel, launch.grid,
+                                  {block.data(), launch.arguments.size()}, launch.order(constant));
     if (!launched) return launched;
   }
   return {};

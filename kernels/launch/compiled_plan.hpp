@@ -23,9 +23,10 @@ class CompiledPlan {
 
   /// Records the launches. `operands` are device addresses in the order of Operation::tensors.
   /// `workspace` is the address of workspace_bytes() bytes, 256-aligned; ignored if
-  /// workspace_bytes() is 0.
+  /// workspace_bytes() is 0. `constant` tells for each operand whether no work in flight writes it,
+  /// and lets launches overlap the work before them; where it is empty, launches are in turn.
   Result<void> record(Stream& stream, std::span<const std::uint64_t> operands,
-                      std::uint64_t workspace) const;
+                      std::uint64_t workspace, const std::vector<bool>& constant = {}) const;
 
   std::uint64_t workspace_bytes() const { return workspace_bytes_; }
   /// See LaunchPlan::zeroed_bytes.
@@ -53,6 +54,9 @@ class CompiledPlan {
     std::vector<std::byte> arguments;  ///< addresses are placeholders
     std::vector<Patch> patches;
     std::vector<ConstantOperand> constants;
+    std::vector<std::size_t> early_operands;
+
+    LaunchOrder order(const std::vector<bool>& constant) const;
   };
   static constexpr std::size_t workspace_operand = SIZE_MAX;
 

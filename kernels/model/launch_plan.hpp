@@ -44,6 +44,9 @@ struct Launch {
   std::array<std::uint32_t, 3> grid{1, 1, 1};
   std::vector<Argument> arguments;
   std::vector<ConstantOperand> constants{};  ///< of the source's constants, in the same order
+  /// Indices of the operands that the kernel may read before it waits for earlier launches
+  /// (KernelSource::awaits_launches): weights, which are loaded while the launch before it ends.
+  std::vector<std::size_t> early_operands{};
 };
 
 /// The kernels that a configuration compiles and the launches that it runs, in order.

@@ -25,6 +25,13 @@ Pack pack(DType type, int width) {
   return {fmt::format("U32x{}", words), fmt::format("uvec{}", words)};
 }
 
+/// Whether a text's kernel calls a function of device.hip that begins a launch. A user's version of
+/// a template may lack the call.
+bool awaits_launches(std::string_view text) {
+  return text.find("begin_launch();") != std::string_view::npos ||
+         text.find("begin_launch_early();") != std::string_view::npos;
+}
+
 }  // namespace
 
 std::uint32_t block_bytes(const std::vector<Argument>& arguments) {
@@ -81,6 +88,7 @@ KernelSource kernel_source(const DeviceInfo& device, std::string_view path, cons
   std::replace(kernel.entry.begin(), kernel.entry.end(), '/', '_');
   if (glsl) kernel.entry = "main";
   kernel.text = render(fmt::format("{}.{}", path, glsl ? "comp" : "hip"), defines);
+  kernel.awaits_launches = !glsl && awaits_launches(kernel.text);
   declare_arguments(kernel, arguments);
   kernel.block = {static_cast<std::uint32_t>(threads), 1, 1};
   return kernel;

@@ -84,6 +84,16 @@ class Graph {
   virtual ~Graph() = default;
 };
 
+/// When a launch may begin.
+enum class LaunchOrder {
+  in_turn,  ///< after all work that is recorded before it
+  /// Where the device can (NVIDIA's programmatic dependent launch, sm_90 and later), a kernel with
+  /// KernelSource::awaits_launches begins while the launch before it still runs. That saves the
+  /// time between two launches. The caller promises that the operands that the kernel reads before
+  /// it waits are not written by work in flight. Others are in turn.
+  overlapping,
+};
+
 /// A queue of work that runs in order. Work starts when the stream is submitted (or synchronised).
 /// A call that the device refuses, or that misses its deadline, returns a Failure. After `timeout`
 /// or `device_lost` the device is unusable and must be opened again.
@@ -92,8 +102,8 @@ class Stream {
   virtual ~Stream() = default;
   /// Launches a kernel. `arguments` is the kernel's argument block: values packed at their natural
   /// alignment.
-  virtual Result<void> launch(const Kernel& kernel, Grid grid,
-                              std::span<const std::byte> arguments) = 0;
+  virtual Result<void> launch(const Kernel& kernel, Grid grid, std::span<const std::byte> arguments,
+                              LaunchOrder order = LaunchOrder::in_turn) = 0;
   virtual Result<void> copy(Buffer& to, std::size_t to_offset, const Buffer& from,
                             std::size_t from_offset, std::size_t bytes) = 0;
   /// Copies `bytes` from a device address to variable `index` of the kernel's constant memory, from

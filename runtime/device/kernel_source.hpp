@@ -33,6 +33,9 @@ struct KernelSource {
   /// Variables in constant memory (HIP's __constant__) that are written before launches
   /// (Stream::write_constant).
   std::vector<std::string> constants{};
+  /// Whether the kernel itself waits for earlier launches before it uses what they write, so that
+  /// it may begin before they end (LaunchOrder::overlapping).
+  bool awaits_launches = false;
   /// A call of the vendor's library (DeviceInfo::matrix_library) instead of a text. The argument
   /// block is a MatrixProductArguments; the grid has no meaning.
   std::optional<MatrixProduct> product{};

@@ -109,13 +109,15 @@ class Run(RunCase):
         """Without a temperature, the text is the same on both devices, with a graph or without."""
         prompt = self.told("--tokens", 1)["prompt_ids"]
         texts = []
-        for words in (("--presence-penalty", 100), ("--frequency-penalty", 60), ("--repetition-penalty", 90)):
-            ids = self.told("--tokens", 24, *words)["ids"]
-            self.assertNotIn(ids, texts)
-            texts.append(ids)
+        for words in (("--presence-penalty", 100), ("--frequency-penalty", 100), ("--repetition-penalty", 90)):
+            texts.append(self.told("--tokens", 24, *words)["ids"])
             # A repeated token's logit would have to be far above all others'.
-            self.assertEqual(len(set(prompt + ids)), len(set(prompt)) + len(ids), words)
+            self.assertEqual(len(set(prompt + texts[-1])), len(set(prompt)) + 24, words)
+        self.assertEqual(texts[0], texts[1])  # each token occurs once
         self.assertNotEqual(texts[0], STORY[:24])
+        # Presence is of the token, frequency of each of its occurrences.
+        once, each = (self.told("--tokens", 24, f"--{name}-penalty", 2)["ids"] for name in ("presence", "frequency"))
+        self.assertNotEqual(once, each)
         for words, device in (("--no-graph",), "lavapipe"), ((), "hip-host:0"):
             self.assertEqual(self.told("--tokens", 24, "--presence-penalty", 100, *words, device=device)["ids"], texts[0])
         off = ("--presence-penalty", 0, "--frequency-penalty", 0, "--repetition-penalty", 1)

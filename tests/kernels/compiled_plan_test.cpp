@@ -27,12 +27,13 @@ class LaunchKeeper final : public Stream {
     std::string kernel;
     Grid grid;
     std::vector<std::byte> arguments;
+    LaunchOrder order = LaunchOrder::in_turn;
   };
 
-  Result<void> launch(const Kernel& kernel, Grid grid,
-                      std::span<const std::byte> arguments) override {
+  Result<void> launch(const Kernel& kernel, Grid grid, std::span<const std::byte> arguments,
+                      LaunchOrder order) override {
     if (launches.size() == most) return Failure{Status::launch, "no more", {}};
-    launches.push_back({kernel.content_key(), grid, {arguments.begin(), arguments.end()}});
+    launches.push_back({kernel.content_key(), grid, {arguments.begin(), arguments.end()}, order});
     return {};
   }
   Result<void> copy(Buffer&, std::size_t, const Buffer&, std::size_t, std::size_t) override {
@@ -107,6 +108,23 @@ TEST(CompiledPlan, PacksValuesAtTheirNaturalAlignmentAndAddressesOfEachRun) {
     EXPECT_EQ(value_at<std::uint64_t>(arguments, 8), operand);
     EXPECT_EQ(value_at<std::uint64_t>(arguments, 16), workspace);
   }
+}
+
+TEST(CompiledPlan, OverlapsOnlyWhereEarlyOperandsAreConstant) {
+  LaunchPlan plan;
+  plan.sources = {source("any")};
+  plan.launches = {{0, {1, 1, 1}, {}}, {0, {1, 1, 1}, {}, {}, {0, 2}}};
+  const auto compiled = CompiledPlan::create(plan, compile).value();
+  const auto orders = [&](const std::vector<bool>& constant) {
+    LaunchKeeper stream;
+    compiled.record(stream, {}, 0, constant).value();
+    return std::pair(stream.launches[0].order, stream.launches[1].order);
+  };
+  constexpr auto in_turn = LaunchOrder::in_turn, overlapping = LaunchOrder::overlapping;
+  EXPECT_EQ(orders({}), std::pair(in_turn, in_turn));
+  EXPECT_EQ(orders({true, false, true}), std::pair(overlapping, overlapping));
+  EXPECT_EQ(orders({true, true, false}), std::pair(overlapping, in_turn));
+  EXPECT_EQ(orders({false, true, true}), std::pair(overlapping, in_turn));
 }
 
 TEST(CompiledPlan, PassesFailuresOn) {

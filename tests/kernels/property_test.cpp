@@ -1,6 +1,6 @@
 // Protects: every operation of the catalog on every device, with random small problems of each type
-// and random valid configurations. Results are within their bounds and bit-identical when repeated,
-// and nothing outside the operands is written.
+// and random valid configurations. Results are within their bounds and bit-identical when repeated
+// or, on hip-host, when launches overlap, and nothing outside the operands is written.
 
 #include <gtest/gtest.h>
 
@@ -9,6 +9,7 @@
 
 #include "kernels/sampling/candidates.hpp"
 #include "tests/catalog.hpp"
+#include "tests/kernels/overlapped_run.hpp"
 #include "tests/kernels/plan_runner.hpp"
 
 namespace greta::test::property_test {
@@ -52,6 +53,19 @@ class RandomProblems {
     EXPECT_EQ(run->changed, "");
     const Verdict verdict = kernel_.reference(problem, inputs, seed)->check(run->outputs);
     EXPECT_TRUE(verdict.passed) << verdict.detail;
+    if (is_hip_host()) check_overlapped(*plan, tensors, inputs, run->outputs);
+  }
+
+  void check_overlapped(const LaunchPlan& plan, const std::vector<TensorSpec>& tensors,
+                        const std::vector<HostTensor>& inputs,
+                        const std::vector<HostTensor>& outputs) {
+    const auto runs = test::run_overlapped(device_, plan, tensors, inputs);
+    ASSERT_TRUE(runs) << runs.failure().message;
+    for (const std::vector<HostTensor>& run : *runs) {
+      for (std::size_t i = 0; i < outputs.size(); ++i) {
+        EXPECT_TRUE(run[i].data == outputs[i].data) << outputs[i].spec.name << " of early launches";
+      }
+    }
   }
 
   const Operation& kernel_;

@@ -262,6 +262,7 @@ TEST_P(Sample, EarlyBinsKeepTheSameTokens) {
       device_, problem,
       parsed(problem, info_, "row THREADS=64 VEC=4 ITEMS=2 BINS=256 COPIES=1 LIST=512"), inputs);
   for (const char* text : {"early THREADS=64 VEC=4 ITEMS=2 BINS=4096 COPIES=1 LIST=512",
+                           "early THREADS=256 VEC=4 ITEMS=4 BINS=8192 COPIES=1 LIST=1024",
                            "early THREADS=128 VEC=1 ITEMS=8 BINS=512 COPIES=2 LIST=2048"}) {
     const auto early = run(device_, problem, parsed(problem, info_, text), inputs);
     const Verdict verdict = reference->check(early);

@@ -141,12 +141,12 @@ TEST(BenchSoak, SensorsAreSummarised) {
 class WordStream final : public Stream {
  public:
   explicit WordStream(std::unique_ptr<Stream> stream) : stream_(std::move(stream)) {}
-  Result<void> launch(const Kernel& kernel, Grid grid,
-                      std::span<const std::byte> arguments) override {
+  Result<void> launch(const Kernel& kernel, Grid grid, std::span<const std::byte> arguments,
+                      LaunchOrder order) override {
     std::array<std::uint64_t, 3> addresses{};
     std::memcpy(addresses.data(), arguments.data(), sizeof addresses);
     for (const std::uint64_t address : addresses) EXPECT_EQ(address % 4, 0U);
-    return stream_->launch(kernel, grid, arguments);
+    return stream_->launch(kernel, grid, arguments, order);
   }
   Result<void> copy(Buffer& to, std::size_t to_offset, const Buffer& from, std::size_t from_offset,
                     std::size_t bytes) override {

@@ -181,7 +181,9 @@ class FailingStream final : public Stream {
  public:
   explicit FailingStream(Result<void> submitted = {}, Result<void> waited = {})
       : submitted_(std::move(submitted)), waited_(std::move(waited)) {}
-  Result<void> launch(const Kernel&, Grid, std::span<const std::byte>) override { return {}; }
+  Result<void> launch(const Kernel&, Grid, std::span<const std::byte>, LaunchOrder) override {
+    return {};
+  }
   Result<void> copy(Buffer&, std::size_t, const Buffer&, std::size_t, std::size_t) override {
     return {};
   }

@@ -8,6 +8,7 @@
 
 GRETA_KERNEL(THREADS)
 argmax_row(const In* __restrict__ x, int* __restrict__ index, u32 rows, u32 cols) {
+  begin_launch();
   GRETA_SHARED(Candidate, shared, THREADS / wave_size + 1);
   constexpr u32 lanes = THREADS / ROWS;
   const u32 row = block_index<THREADS>() * ROWS + thread_index() / lanes;

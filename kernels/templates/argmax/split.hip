@@ -11,6 +11,7 @@
 GRETA_KERNEL(THREADS)
 argmax_split(const In* __restrict__ x, int* __restrict__ index, Candidate* partial, u32* counters,
              u32 rows, u32 cols, u32 part) {
+  begin_launch();
   GRETA_SHARED(Candidate, shared, THREADS / wave_size + 1);
   GRETA_SHARED(u32, before, 1);
   const u32 row = block_index<THREADS>();

@@ -169,6 +169,7 @@ GRETA_DEVICE void join_slots(const Outputs& outputs, const OwnSlices& slices, co
 }
 
 GRETA_KERNEL(THREADS) attention_decode(ATTENTION_PARAMETERS) {
+  begin_launch();
   GRETA_SHARED(float, shared, shared_floats);
   const Arguments args = ATTENTION_ARGUMENTS;
   const u32 reader = block_index<THREADS>();

@@ -328,6 +328,7 @@ GRETA_CLUSTER_KERNEL(THREADS, SPLIT)
 GRETA_KERNEL(THREADS)
 #endif
 attention_matrix(ATTENTION_PARAMETERS) {
+  begin_launch();
   GRETA_DYNAMIC_SHARED(u8, shared);
   Arguments args = ATTENTION_ARGUMENTS;
   const u32 readers = tile_sets(args) * tile_heads(args) * tiles;

@@ -184,6 +184,7 @@ struct Rows {
 };
 
 GRETA_KERNEL(THREADS) attention_vector(ATTENTION_PARAMETERS) {
+  begin_launch();
   GRETA_DYNAMIC_SHARED(float, shared);
   float* const query_tile = shared;
   float* const key_tile = query_tile + BQ * pitch;  // or values

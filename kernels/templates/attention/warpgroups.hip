@@ -232,6 +232,7 @@ GRETA_DEVICE void attend(const Arguments& args, const Walk& walk, u32 first, u32
 }
 
 GRETA_KERNEL(THREADS) attention_warpgroups(ATTENTION_PARAMETERS) {
+  begin_launch();
   GRETA_PANELS_SHARED(u8, shared);
   Arguments args = ATTENTION_ARGUMENTS;
   if (block_index<THREADS>() >= tile_sets(args) * heads * tiles) return;

@@ -17,6 +17,7 @@
 GRETA_KERNEL(THREADS)
 attention_merge_parts(const In* __restrict__ outs, const float* __restrict__ lses,
                       Out* __restrict__ out, LSE_PARAMETER u32 parts, u32 rows, u32 dim) {
+  begin_launch();
   const u32 width = dim / VEC;
   const Place place = advance(tile_start<THREADS>(width), thread_index(), width);
   if (place.row >= rows) return;

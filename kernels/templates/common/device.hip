@@ -7,6 +7,10 @@
 //   GRETA_SHARED(type, name, count)      in a kernel's body: an array of the block, aligned to 16
 //   GRETA_DYNAMIC_SHARED(type, name)     the same, of the size that the launch gives
 //   GRETA_UNROLL, GRETA_NO_UNROLL        in front of a loop
+//
+// Every kernel starts with begin_launch(), since launches may overlap (LaunchOrder::overlapping). Or it
+// starts with begin_launch_early(), loads operands that are constant (Launch::early_operands), and calls
+// await_earlier_launches() before it loads or stores anything else.
 #pragma once
 
 typedef unsigned char u8;
@@ -255,6 +259,29 @@ GRETA_DEVICE float fast_exp2(float x) {
 #else
   return __builtin_exp2f(x);
 #endif
+}
+
+// Waits until earlier launches have ended, and sees what they wrote.
+GRETA_DEVICE void await_earlier_launches() {
+#if defined(GRETA_HOST)
+  greta_host::await_launches();
+#elif defined(GRETA_NVIDIA) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+// Lets the next launch begin once all blocks of this one have begun.
+GRETA_DEVICE void let_next_launch_begin() {
+#if defined(GRETA_NVIDIA) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
+
+GRETA_DEVICE void begin_launch_early() { let_next_launch_begin(); }
+
+GRETA_DEVICE void begin_launch() {
+  let_next_launch_begin();
+  await_earlier_launches();
 }
 
 GRETA_DEVICE constexpr u32 smaller(u32 a, u32 b) { return a < b ? a : b; }

@@ -44,6 +44,7 @@
 #define CLUSTER_PARAMETER , RowCluster& cluster
 #define STAGED_ROW_KERNEL(name, Op)                          \
   STAGED_LAUNCH name(ROW_PARAMETERS) {                       \
+    begin_launch();                                          \
     GRETA_SHARED(Op::Statistic, shared, ROW_STATISTICS);     \
     GRETA_SHARED(u64, arrived, 2);                           \
     GRETA_SHARED(float, letters, 2 * CLUSTER * 4);           \
@@ -55,6 +56,7 @@
 #define CLUSTER_PARAMETER
 #define STAGED_ROW_KERNEL(name, Op)                          \
   STAGED_LAUNCH name(ROW_PARAMETERS) {                       \
+    begin_launch();                                          \
     GRETA_SHARED(Op::Statistic, shared, ROW_STATISTICS);     \
     GRETA_DYNAMIC_SHARED(u8, ring);                          \
     stage_rows<Op>(ROW_ARGUMENTS, shared, ring);             \

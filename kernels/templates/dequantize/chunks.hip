@@ -5,6 +5,7 @@
 GRETA_KERNEL(THREADS)
 dequantize_chunks(const u8* __restrict__ b, const Scale* __restrict__ scales, const u8* __restrict__ zeros,
                   Out* __restrict__ out, u32 chunks, u32 cols) {
+  begin_launch();
   const Weights weights = {b, scales, zeros};
   const u32 across = cols / CHUNK_WEIGHTS;
   const u64 first = u64(block_index<THREADS>()) * (THREADS * ITEMS) + thread_index();

@@ -4,6 +4,7 @@
 GRETA_KERNEL(THREADS)
 embedding_gather(const int* __restrict__ ids, const In* __restrict__ table, Out* __restrict__ out,
                  u32 tokens, u32 vocabulary, u32 dim) {
+  begin_launch();
   const u32 width = dim / VEC;
   const Place start = tile_start<THREADS * ITEMS>(width);
   Place place[ITEMS];

@@ -4,6 +4,7 @@
 GRETA_KERNEL(THREADS)
 gather_columns_columns(const int* __restrict__ ids, const In* __restrict__ x, Out* __restrict__ out,
                        u32 rows, u32 width, u32 cols) {
+  begin_launch();
   const u32 vectors = cols / VEC;
   const Place start = tile_start<THREADS * ITEMS>(vectors);
   Place place[ITEMS];

@@ -13,5 +13,6 @@ struct Gelu {
 };
 
 GRETA_KERNEL(THREADS) gelu_flat(const In* __restrict__ x, Out* __restrict__ out, u64 count) {
+  begin_launch();
   map<Gelu>({x}, out, count);
 }

@@ -10,6 +10,7 @@
 #include "gemm/operands.hip"
 
 GRETA_KERNEL(256) gemm_align(GEMM_PARAMETERS) {
+  begin_launch();
   const bool second = ALIGN_B && (!ALIGN_A || block_z() == 1);
   const u32 lines = second ? (B_ALONG_K ? n : k) : (A_ALONG_K ? m : k);
   const u32 length = second ? (B_ALONG_K ? k : n) : (A_ALONG_K ? k : m);

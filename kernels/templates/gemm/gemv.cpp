@@ -234,6 +234,7 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
   }
   plan.launches.push_back({0, grid(device, plan.sources[0], tiles.m * tiles.n, split),
                            arguments(shape, tiles, split > 1, plan.zeroed_bytes)});
+  plan.launches.back().early_operands = {1};
   return plan;
 }
 

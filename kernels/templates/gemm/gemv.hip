@@ -184,6 +184,7 @@ GRETA_DEVICE void accumulate(const Arguments& args, const In* column, u32 k, u32
     }
   }
   APacks next;
+  await_earlier_launches();
   next.load(args, k, true);
   loads_go_ahead();
 #if NORM
@@ -293,6 +294,11 @@ GRETA_DEVICE void finish(const Arguments& args, u32 row, u32 col, Total total) {
 }
 
 GRETA_KERNEL(THREADS) gemm_gemv(GEMM_PARAMETERS) {
+#if GROUPED
+  begin_launch();  // another operation writes the rows of groups
+#else
+  begin_launch_early();
+#endif
   GRETA_SHARED(float, part_sums, parts * LINE);  // of one row
   const Arguments all = GEMM_ARGUMENTS;
   if (block_index<THREADS>() >= tiles_m * tiles_n) return;
@@ -330,6 +336,7 @@ GRETA_KERNEL(THREADS) gemm_gemv(GEMM_PARAMETERS) {
     }
   }
 
+  await_earlier_launches();  // of threads without a part of K, too
   const u32 out_col = group * OUT_WIDTH + tid;
   const bool writes = tid < OUT_WIDTH && out_col < n;
   GRETA_UNROLL

@@ -66,6 +66,7 @@ GRETA_DEVICE constexpr u32 shared_bytes() {
 }
 
 MATRIX_KERNEL GEMM_ENTRY(matrix)(GEMM_PARAMETERS) {
+  begin_launch();
   MATRIX_SHARED(u8, shared);
   static_assert(shared_bytes() == SHARED_BYTES, "as MatrixKernel::shared_bytes() has it");
   const Arguments all = GEMM_ARGUMENTS;

@@ -11,6 +11,7 @@
 #define SQUARES 64  // that are added before they are added to others
 
 GRETA_KERNEL(THREADS) GEMM_ENTRY(naive)(GEMM_PARAMETERS) {
+  begin_launch();
   const Arguments all = GEMM_ARGUMENTS;
   const u64 id = u64(block_index<THREADS>()) * THREADS + thread_index();
   if (id >= u64(tiles_m) * n) return;

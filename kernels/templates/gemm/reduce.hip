@@ -12,6 +12,7 @@
 #define AT_ONCE (SPLIT < 16 ? SPLIT : 16)
 
 GRETA_KERNEL(256) gemm_reduce(GEMM_PARAMETERS) {
+  begin_launch();
   const Arguments args = GEMM_ARGUMENTS;
   // workspace_constraint() admits no more units than 32 bits count: 64-bit divisions take longer than
   // the additions.

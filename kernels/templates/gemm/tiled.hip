@@ -237,6 +237,7 @@ GRETA_DEVICE constexpr u32 used_bytes() {
 }
 
 TILED_KERNEL GEMM_ENTRY(tiled)(GEMM_PARAMETERS) {
+  begin_launch();
   static_assert(used_bytes() == SHARED_BYTES, "as shared_bytes() of tiled_space.cpp has it");
   // K is the slow dimension of both, so that a thread's pieces are single 16-byte reads.
   GRETA_DYNAMIC_SHARED(float, shared);

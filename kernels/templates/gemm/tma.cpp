@@ -195,6 +195,9 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
   if (shape.alpha == 1) defines.emplace_back("ALPHA_IS_ONE", "1");
   defines.emplace_back("PACKED", kernel.packed(config) ? "1" : "0");
   defines.emplace_back("SHARED_BYTES", std::to_string(kernel.shared_bytes(config)));
+  // Copies of B are made by a launch before, and groups' rows by another operation.
+  const bool early_b = config["ALIGN"] == 0 && shape.grouping == Grouping::none;
+  defines.emplace_back("EARLY_B", early_b ? "1" : "0");
   KernelSource source = kernel_source(shape, device, "tma", defines, kernel.threads(config));
   if (has_warpgroup_products(device.architecture)) {
     source.options.emplace_back("--gpu-architecture=sm_90a");
@@ -210,6 +213,7 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
   if (config["STREAM_K"] != 0) keep_sums(plan, config, streamed);
   add_alignment(plan, shape, device, config);
   Launch& product = plan.launches[config["ALIGN"] != 0 ? 1 : 0];
+  if (early_b) product.early_operands = {1};
   if (config["FOLD"] != 2) {
     constexpr std::size_t tiles_m = 11, tiles_n = 12;  // indices into the argument block
     const int cluster = TmaKernel::cluster(config);

@@ -19,8 +19,9 @@
 #error "BM BN BK WM WN STAGES CLUSTER_M CLUSTER_N RESIDENT SWIZZLE WALK SPLIT FOLD are undefined"
 #error "or GROUPS PINGPONG DYNAMIC STREAM_K"
 #endif
-#if !defined(WAVE) || !defined(SHARED_BYTES) || !defined(PACKED) || !defined(A_ALONG_K) || !defined(B_ALONG_K)
-#error "WAVE, SHARED_BYTES, PACKED and {A,B}_ALONG_K must be defined"
+#if !defined(WAVE) || !defined(SHARED_BYTES) || !defined(PACKED) || !defined(EARLY_B) || \
+    !defined(A_ALONG_K) || !defined(B_ALONG_K)
+#error "WAVE, SHARED_BYTES, PACKED, EARLY_B and {A,B}_ALONG_K must be defined"
 #endif
 
 #define THREADS (GROUPS * 4 * WAVE)  // of the warpgroups
@@ -175,31 +176,70 @@ struct Place {
   }
 };
 
-// One thread copies the operands of a tile's K steps, which start at `k`.
-GRETA_DEVICE void produce(const Arguments& args, SharedMemory shared, const TensorMap& map_a,
-                          const TensorMap& map_b, u32 index, const OutputTile& tile, u32 k, u32 steps,
-                          u32 rank, Stages& at) {
+// The operands of a tile, which one thread copies.
+struct Operands {
+  const TensorMap &map_a, &map_b;
+  u32 row, column;              // in the cluster
+  u32 same_rows, same_columns;  // workgroups that get the same rows of A, or columns of B
+  u32 line_a, line_b, first_a, first_b;
+
   // Those with the same rows of A: of one column in the cluster, a rank apart by CLUSTER_M.
-  const u32 row = rank % CLUSTER_M, column = rank / CLUSTER_M;
-  const u32 same_rows = CLUSTER_N == 1 ? 1U << rank : (1U | 1U << CLUSTER_M) << row;
-  const u32 same_columns = CLUSTER_M == 1 ? 1U << rank : 3U << column * CLUSTER_M;
-  const u32 line_a = first_line_a(args, tile.group), line_b = first_line_b(args, tile.group);
-  const u32 first_a = tile.at.row + (A_ALONG_K ? line_a : 0);
-  const u32 first_b = tile.at.col + (B_ALONG_K ? line_b : 0);
+  GRETA_DEVICE Operands(const Arguments& args, const TensorMap& a, const TensorMap& b,
+                        const OutputTile& tile, u32 rank)
+      : map_a(a),
+        map_b(b),
+        row(rank % CLUSTER_M),
+        column(rank / CLUSTER_M),
+        same_rows(CLUSTER_N == 1 ? 1U << rank : (1U | 1U << CLUSTER_M) << row),
+        same_columns(CLUSTER_M == 1 ? 1U << rank : 3U << column * CLUSTER_M),
+        line_a(first_line_a(args, tile.group)),
+        line_b(first_line_b(args, tile.group)),
+        first_a(tile.at.row + (A_ALONG_K ? line_a : 0)),
+        first_b(tile.at.col + (B_ALONG_K ? line_b : 0)) {}
+
+  GRETA_DEVICE void copy_a(SharedMemory shared, u32 k, const Stages& at, u32 stage) const {
+    MappedA::copy(shared, stage * stage_bytes, map_a, first_a, k + (A_ALONG_K ? 0 : line_a), column,
+                  same_rows, at.filled(stage));
+  }
+  GRETA_DEVICE void copy_b(SharedMemory shared, u32 k, const Stages& at, u32 stage) const {
+    MappedB::copy(shared, stage * stage_bytes + MappedA::Tile::bytes, map_b, first_b,
+                  k + (B_ALONG_K ? 0 : line_b), row, same_columns, at.filled(stage));
+  }
+};
+
+// One thread copies the operands of a tile's K steps, which start at `k`.
+GRETA_DEVICE void produce(const Operands& operands, SharedMemory shared, u32 index, u32 k, u32 steps,
+                          Stages& at) {
   GRETA_NO_UNROLL
   for (u32 step = 0; step < steps; ++step) {
     at.emptied(at.index).wait(at.parity ^ 1);
-    const CountedBarrier filled = at.filled(at.index);
     if (DYNAMIC) at.tile() = index;
-    filled.expect(stage_bytes);
-    const u32 to = at.index * stage_bytes;
-    MappedA::copy(shared, to, map_a, first_a, k + (A_ALONG_K ? 0 : line_a), column, same_rows,
-                  filled);
-    MappedB::copy(shared, to + MappedA::Tile::bytes, map_b, first_b, k + (B_ALONG_K ? 0 : line_b),
-                  row, same_columns, filled);
+    at.filled(at.index).expect(stage_bytes);
+    operands.copy_a(shared, k, at, at.index);
+    operands.copy_b(shared, k, at, at.index);
     at.next();
     k += BK;
   }
+}
+
+// The same for the first steps, at most STAGES. With EARLY_B, B is copied before earlier launches end.
+GRETA_DEVICE void produce_first(const Operands& operands, SharedMemory shared, u32 index, u32 k,
+                                u32 steps, Stages& at) {
+#if EARLY_B
+  GRETA_NO_UNROLL
+  for (u32 step = 0; step < steps; ++step) {
+    at.filled(step).expect(stage_bytes);
+    operands.copy_b(shared, k + step * BK, at, step);
+  }
+  await_earlier_launches();
+  GRETA_NO_UNROLL
+  for (u32 step = 0; step < steps; ++step, at.next()) {
+    if (DYNAMIC) at.tile() = index;
+    operands.copy_a(shared, k + step * BK, at, step);
+  }
+#else
+  produce(operands, shared, index, k, steps, at);
+#endif
 }
 
 template <u32 live>
@@ -251,6 +291,11 @@ GRETA_DEVICE void consume_rows(SharedMemory shared, u32 rows, u32 steps, u32 ran
 }
 
 TMA_KERNEL GEMM_ENTRY(tma)(GEMM_PARAMETERS, TENSOR_MAP_PARAMETER map_a, TENSOR_MAP_PARAMETER map_b) {
+#if EARLY_B
+  begin_launch_early();
+#else
+  begin_launch();
+#endif
   GRETA_PANELS_SHARED(u8, shared);
   const Arguments args = GEMM_ARGUMENTS;
   const u32 all = tiles_m * tiles_n, block = block_index<THREADS>();
@@ -270,9 +315,10 @@ TMA_KERNEL GEMM_ENTRY(tma)(GEMM_PARAMETERS, TENSOR_MAP_PARAMETER map_a, TENSOR_M
     expect_map(map_a);
     expect_map(map_b);
     stages.open();
-    produce(args, tiles, map_a, map_b, first_turn.tile, first, k_begin + first_turn.step * BK, early,
-            place.rank, stages);
+    produce_first({args, map_a, map_b, first, place.rank}, tiles, first_turn.tile,
+                  k_begin + first_turn.step * BK, early, stages);
   }
+  await_earlier_launches();
 #if FOLD == 2
   const Inbox inbox{reinterpret_cast<u64*>(shared)};
   inbox.open(received_by(block_z()));
@@ -293,8 +339,8 @@ TMA_KERNEL GEMM_ENTRY(tma)(GEMM_PARAMETERS, TENSOR_MAP_PARAMETER map_a, TENSOR_M
         const OutputTile tile =
             turn.tile == first_turn.tile ? first : place.tile(args, turn.tile);
         if (!tile.has_rows()) continue;
-        produce(args, tiles, map_a, map_b, turn.tile, tile, k_begin + (turn.step + done) * BK,
-                turn.steps - done, place.rank, stages);
+        produce({args, map_a, map_b, tile, place.rank}, tiles, turn.tile,
+                k_begin + (turn.step + done) * BK, turn.steps - done, stages);
         done = 0;
       }
       if (DYNAMIC) {  // a stage without operands says that there are no more

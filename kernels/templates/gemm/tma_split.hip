@@ -227,6 +227,7 @@ struct Multiplier {
 
 extern "C" __global__ void __launch_bounds__(THREADS + HELPERS, 1)
     GEMM_ENTRY(tma_split)(GEMM_PARAMETERS, TENSOR_MAP_PARAMETER map_a, TENSOR_MAP_PARAMETER map_b) {
+  begin_launch();
   GRETA_PANELS_SHARED(u8, shared);
   const Arguments all = GEMM_ARGUMENTS;
   if (block_index<THREADS + HELPERS>() >= tiles_m * tiles_n) return;

@@ -13,6 +13,7 @@
 #define SIDE 32
 
 GRETA_KERNEL(THREADS) gemm_transpose(GEMM_PARAMETERS) {
+  begin_launch();
   GRETA_SHARED(float, square, SIDE * (SIDE + 1));
   const bool second = B_ALONG_K && (!A_ALONG_K || block_z() == 1);
   const Arguments args = GEMM_ARGUMENTS;

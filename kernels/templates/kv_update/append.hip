@@ -35,6 +35,7 @@ kv_update_append(const In* __restrict__ k, const In* __restrict__ v,
                  const int* __restrict__ position, TABLE_PARAMETER Out* __restrict__ k_cache,
                  Out* __restrict__ v_cache, u32 tokens, u32 heads, u32 dim, u32 capacity
                  V_DIM_PARAMETER) {
+  begin_launch();
 #if !OTHER_VALUES
   const u32 v_dim = dim;
 #endif

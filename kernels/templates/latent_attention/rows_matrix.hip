@@ -25,6 +25,7 @@
 #include "latent_attention/matrix_rows.hip"
 
 GRETA_KERNEL(THREADS) KERNEL_NAME(TREE_PARAMETER ATTENTION_PARAMETERS) {
+  begin_launch();
   GRETA_DYNAMIC_SHARED(u8, shared);
   Arguments args = ATTENTION_ARGUMENTS;
   const Part part = pick_part(args);

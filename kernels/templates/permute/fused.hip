@@ -6,6 +6,7 @@
 GRETA_KERNEL(THREADS)
 permute_fused(const In* __restrict__ x, const int* __restrict__ ids, In* __restrict__ out,
               int* __restrict__ groups, int* __restrict__ places, u32 tokens, u32 dim) {
+  begin_launch();
   GRETA_SHARED(u32, count, EXPERTS);
   GRETA_SHARED(u32, start, EXPERTS);
   GRETA_SHARED(u32, part, THREADS);

@@ -5,6 +5,7 @@
 
 GRETA_KERNEL(THREADS)
 permute_scan(u32* counts, u32* __restrict__ totals, u32* __restrict__ starts, u32 runs) {
+  begin_launch();
   constexpr u32 ahead = 8;
   GRETA_SHARED(u32, count, EXPERTS);
   GRETA_SHARED(u32, start, EXPERTS);

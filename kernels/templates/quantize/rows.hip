@@ -246,6 +246,7 @@ GRETA_KERNEL(THREADS)
 quantize_rows(const In* __restrict__ x, const In* __restrict__ other, const In* __restrict__ weight,
               float* scales, In* __restrict__ sum, u8* __restrict__ codes, u32 rows, u32 cols,
               u32 parts, float epsilon) {
+  begin_launch();
   GRETA_SHARED(u32, sizes, waves);
   GRETA_SHARED(float, sums, waves);
   const Arguments args{x, other, weight, scales, sum, codes, rows, cols, parts, epsilon};

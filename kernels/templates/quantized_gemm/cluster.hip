@@ -111,6 +111,7 @@ CLUSTER_KERNEL quantized_gemm_cluster(const In* __restrict__ a, const u8* __rest
                                       const Scale* __restrict__ scales, const u8* __restrict__ zeros,
                                       const Out* __restrict__ added, Out* __restrict__ c, u32 m, u32 n,
                                       u32 k, u32 tiles_n) {
+  begin_launch_early();
   GRETA_DYNAMIC_SHARED(u8, memory);
   const u32 block = block_index<THREADS>();
   if (block >= tiles_n) return;  // of the whole cluster
@@ -131,6 +132,7 @@ CLUSTER_KERNEL quantized_gemm_cluster(const In* __restrict__ a, const u8* __rest
   u8* const rows = zero_row + row_bytes;
   if (thread_index() < row_bytes / 4) reinterpret_cast<u32*>(zero_row)[thread_index()] = 0;
 #endif
+  await_earlier_launches();
   copy_slice(a, rows, slice, m, k);
   block_barrier();
   Sums total[RT][TN] = {};

@@ -278,6 +278,7 @@ quantized_gemm_digits(const In* __restrict__ a, const u8* __restrict__ b,
                       const Scale* __restrict__ scales, const u8* __restrict__ zeros,
                       const Out* __restrict__ added, Out* __restrict__ c, u32, u32 n, u32 k,
                       u32 tiles_n, u32 blocks) {
+  begin_launch_early();
   static_assert(tile_lines <= THREADS, "a thread for each column");
   GRETA_DYNAMIC_SHARED(u8, memory);
   const u32 block = block_index<THREADS>();
@@ -289,7 +290,6 @@ quantized_gemm_digits(const In* __restrict__ a, const u8* __restrict__ b,
   const SharedMemory shared = shared_memory(ring);
   const Weights weights = {b, scales, zeros};
 
-  const Words<16> eight = load_pair(a, wave_index());
   Cursor ahead = first_of_tile(weights, block, n, k);
   GRETA_UNROLL
   for (u32 s = 0; s + 1 < STAGES; ++s) {
@@ -298,6 +298,8 @@ quantized_gemm_digits(const In* __restrict__ a, const u8* __restrict__ b,
     advance(ahead, weights, pairs, blocks, n, k);
   }
   Zeros zero = load_zeros(weights, block, wave_index(), n, k);
+  await_earlier_launches();
+  const Words<16> eight = load_pair(a, wave_index());
   const bool finite = put_pairs(a, eight, rows, pairs);
   // Lanes of columns past the last digit repeat it.
   const u8* const of_lane = rows + smaller(line_of_lane(), digits - 1) * digit_bytes + part_of_lane() * 16;

@@ -13,6 +13,11 @@ QUANTIZED_ENTRY(matrix)(const In* __restrict__ a, const u8* __restrict__ b,
                         const Scale* __restrict__ scales, const u8* __restrict__ zeros,
                         const Out* __restrict__ added, Out* __restrict__ c, u32 m, u32 n, u32 k,
                         u32 tiles_n GROUP_PARAMETERS) {
+#if GROUPED
+  begin_launch();  // another operation writes the rows of groups
+#else
+  begin_launch_early();
+#endif
   GRETA_SHARED(float, sums, WAVES * floats_of_sums);
   const u32 block = block_index<THREADS>(), tile_row = FEW_ROWS ? 0 : block / tiles_n;
   const Group group = group_of_line<RT * 16>(ALL_ROWS, tile_row);
@@ -39,6 +44,7 @@ QUANTIZED_ENTRY(matrix)(const In* __restrict__ a, const u8* __restrict__ b,
     Unit unit[UNROLL];
     GRETA_UNROLL
     for (u32 u = 0; u < UNROLL; ++u) unit[u] = load_unit(lines, index, u);
+    await_earlier_launches();
     Rows rows = load_rows(row[0], index * unit_weights);
     GRETA_UNROLL
     for (u32 u = 0; u < UNROLL; ++u) {
@@ -59,5 +65,6 @@ QUANTIZED_ENTRY(matrix)(const In* __restrict__ a, const u8* __restrict__ b,
     }
   }
 
+  await_earlier_launches();  // of waves without units, too
   store_tiles(total, sums, c, added, first_row, first_col, m, n);
 }

@@ -53,6 +53,18 @@ KernelSource kernel_of(const Shape& shape, const DeviceInfo& device, std::string
   return kernel_source(device, fmt::format("{}/{}", folder, name), defines, threads, arguments);
 }
 
+namespace {
+
+/// Returns the indices of B and its scales and zero points.
+std::vector<std::size_t> weights_of(const Shape& shape) {
+  std::vector<std::size_t> operands{1};
+  if (shape.group > 0) operands.push_back(2);
+  if (shape.zeros) operands.push_back(3);
+  return operands;
+}
+
+}  // namespace
+
 LaunchPlan plan_of_tiles(const Shape& shape, const DeviceInfo& device, const Config& config,
                          const TiledLaunch& launch) {
   Defines defines = problem_defines(shape);
@@ -70,6 +82,7 @@ LaunchPlan plan_of_tiles(const Shape& shape, const DeviceInfo& device, const Con
   const auto blocks = static_cast<std::uint64_t>(launch.blocks > 0 ? launch.blocks : tiles);
   plan.launches.push_back(
       {0, grid(device, plan.sources[0], blocks, launch.split), std::move(given)});
+  plan.launches.back().early_operands = weights_of(shape);
   return plan;
 }
 

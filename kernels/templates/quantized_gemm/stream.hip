@@ -150,6 +150,7 @@ quantized_gemm_stream(const In* __restrict__ a, const u8* __restrict__ b,
                       const Scale* __restrict__ scales, const u8* __restrict__ zeros,
                       const Out* __restrict__ added, Out* __restrict__ c, u32 m, u32 n, u32 k,
                       u32 tiles_n, u32 blocks NORM_PARAMETERS) {
+  begin_launch_early();
   GRETA_DYNAMIC_SHARED(u8, memory);
   const u32 block = block_index<THREADS>();
   if (block >= blocks) return;  // of the whole workgroup
@@ -170,6 +171,7 @@ quantized_gemm_stream(const In* __restrict__ a, const u8* __restrict__ b,
     advance(ahead, weights, pairs, blocks, n, k);
   }
   Zeros zero = load_zeros(weights, block, wave_index(), n, k);
+  await_earlier_launches();
 #if NORM
   RowPart* const row_parts = reinterpret_cast<RowPart*>(sums + 2 * WAVES * floats_of_sums);
   copy_rows(a, weight, rows, row_parts + wave_index() * most_rows, m, k, pairs);

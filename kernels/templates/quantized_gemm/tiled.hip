@@ -81,6 +81,7 @@ QUANTIZED_ENTRY(tiled)(const In* __restrict__ a, const u8* __restrict__ b,
                        const Scale* __restrict__ scales, const u8* __restrict__ zeros,
                        const Out* __restrict__ added, Out* __restrict__ c, u32 m, u32 n, u32 k,
                        u32 tiles_n GROUP_PARAMETERS) {
+  begin_launch();
   GRETA_DYNAMIC_SHARED(float, tile_a);
   float* const tile_b = tile_a + BK * pitch_a;
   const u32 block = block_index<THREADS>();

@@ -280,6 +280,7 @@ TMA_KERNEL QUANTIZED_ENTRY(tma)(const In*, const u8* __restrict__ b, const Scale
                                 TENSOR_MAP_PARAMETER map_b
 #endif
 ) {
+  begin_launch();
 #if !LINE_STAGES
   const TensorMap& map_b = map_a;  // not used
 #endif

@@ -99,6 +99,7 @@ rope_append_heads(const In* q, const In* __restrict__ k, const In* __restrict__ 
                   TABLE_PARAMETER Out* __restrict__ k_cache, Out* __restrict__ v_cache, In* out,
                   u32 rows, u32 tokens, u32 heads, u32 kv_heads, u32 dim, u32 table_rows,
                   u32 capacity EPSILON_PARAMETER) {
+  begin_launch();
   const u32 width = dim / (parts * VEC), all = heads + 2 * kv_heads;
   const u32 groups = all / ITEMS + (all % ITEMS != 0);
   const u32 lane = thread_index() % LANES;

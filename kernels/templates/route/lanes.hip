@@ -280,10 +280,12 @@ GRETA_DEVICE float weigh(const Picks& picks, const Total& total, float (&score)[
 GRETA_KERNEL(THREADS)
 route_lanes(const In* __restrict__ logits, const float* __restrict__ bias, int* __restrict__ ids,
             float* __restrict__ weights, u32 tokens, float scale) {
+  begin_launch();
 #else
 GRETA_KERNEL(THREADS)
 route_lanes(const In* __restrict__ logits, int* __restrict__ ids, float* __restrict__ weights,
             u32 tokens, float scale) {
+  begin_launch();
   const float* const bias = nullptr;
 #endif
   const u32 token = block_index<THREADS>() * (THREADS / LANES) + thread_index() / LANES;

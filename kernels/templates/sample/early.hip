@@ -11,8 +11,8 @@ constexpr float rounder = 0x1.8p23f;
 constexpr u32 margin = BINS / 4;
 
 struct EarlyDraw : Draw {
-  // The largest of a vector of each thread.
-  GRETA_DEVICE float largest_of_some(float* maxima) const {
+  // The largest of a thread's first vector.
+  GRETA_DEVICE static float largest_of_vector(const In* x, u32 cols) {
     const u32 length = section_length(cols), lane = thread_index() % section_lanes;
     const u32 from = thread_index() / section_lanes * length, col = from + lane * VEC;
     float seen = float_from_bits(0xff800000U);
@@ -21,17 +21,18 @@ struct EarlyDraw : Draw {
       GRETA_UNROLL
       for (int j = 0; j < VEC; ++j) seen = larger(seen, element(vector, j));
     }
-    return reduce_threads<THREADS>(seen, Larger{}, maxima);
+    return seen;
   }
 
-  // Leaves the histogram of the row, of which `early` tells the kind.
-  GRETA_DEVICE void measure_row(float* maxima) {
+  // Leaves the histogram of the row, of which `early` tells the kind. `some`: the largest of a
+  // vector of each thread.
+  GRETA_DEVICE void measure_row(float some, float* maxima) {
     begin();
     if (!filters())
       return relate_to(reduce_threads<THREADS>(largest(x, 0, cols), Larger{}, maxima));
     constexpr u32 shift = early_shift;
     const float step = scale / float(1U << shift);
-    const float seen = largest_of_some(maxima) * step;
+    const float seen = reduce_threads<THREADS>(some, Larger{}, maxima) * step;
     clear_bins();
     // With a smaller scale, logits whose difference is no number in f32, and which have no
     // probability therefore, may lie in a bin.
@@ -70,11 +71,15 @@ struct EarlyDraw : Draw {
 GRETA_KERNEL(THREADS)
 sample_early(const In* __restrict__ x, const float* __restrict__ settings,
              const int* __restrict__ seeds, int* __restrict__ token, u32 rows, u32 cols) {
+  begin_launch();
   GRETA_SAMPLE_SHARED;
   const u32 row = block_index<THREADS>();
   if (row >= rows) return;
-  EarlyDraw draw{{{shared, x + row_start(row, cols), cols, settings_of(settings, seeds, row)}}};
-  draw.measure_row(maxima);
+  const In* const own = x + row_start(row, cols);
+  // Loaded at the same time as the settings.
+  const float some = EarlyDraw::largest_of_vector(own, cols);
+  EarlyDraw draw{{{shared, own, cols, settings_of(settings, seeds, row)}}};
+  draw.measure_row(some, maxima);
   const int drawn = draw.token(true);
   if (thread_index() == 0) token[row] = drawn;
 }

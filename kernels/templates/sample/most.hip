@@ -20,6 +20,7 @@ sample_most(In* x, const float* __restrict__ penalties, const int* __restrict__ 
 #else
 sample_most(const In* __restrict__ x, float* __restrict__ most, u32 rows, u32 cols, u32 part) {
 #endif
+  begin_launch();
   GRETA_SHARED(float, maxima, THREADS / wave_size + 1);
   const u32 row = block_index<THREADS>();
   if (row >= rows) return;

@@ -5,6 +5,7 @@
 GRETA_KERNEL(THREADS)
 sample_row(const In* __restrict__ x, const float* __restrict__ settings,
            const int* __restrict__ seeds, int* __restrict__ token, u32 rows, u32 cols) {
+  begin_launch();
   GRETA_SAMPLE_SHARED;
   const u32 row = block_index<THREADS>();
   if (row >= rows) return;

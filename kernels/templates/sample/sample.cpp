@@ -137,7 +137,7 @@ std::vector<Parameter> parameters(const SampleShape& shape) {
   return {{"THREADS", {64, 128, 256, 512, 1024}},
           {"VEC", vector_widths(shape.in)},
           {"ITEMS", {1, 2, 4, 8}},
-          {"BINS", {256, 512, 1024, 2048, 4096}},
+          {"BINS", {256, 512, 1024, 2048, 4096, 8192}},
           {"COPIES", {1, 2, 4}},
           {"LIST", {512, 1024, 2048}}};
 }

@@ -12,6 +12,7 @@ GRETA_KERNEL(THREADS)
 sample_split(const In* __restrict__ x, const float* __restrict__ settings,
              const int* __restrict__ seeds, int* __restrict__ token, const float* __restrict__ most,
              u32* histograms, u32* counters, u32 rows, u32 cols, u32 part) {
+  begin_launch();
   GRETA_SAMPLE_SHARED;
   GRETA_SHARED(u32, before, 1);
   const u32 row = block_index<THREADS>();

@@ -92,6 +92,7 @@ GRETA_KERNEL(THREADS)
 scaled_gemm_gemv(const u8* __restrict__ a, const u8* __restrict__ b,
                  const float* __restrict__ scales_a, const float* __restrict__ scales_b,
                  Out* __restrict__ c, u32 m, u32 n, u32 k, u32 tiles_n SLICE_PARAMETERS) {
+  begin_launch_early();
   GRETA_SHARED(Total, wave_sums, ROWS * TN * (THREADS / wave_size + 1));
   const u32 block = block_index<THREADS>();
   const u32 lane = thread_index() % LANES, column = thread_index() / LANES;
@@ -114,6 +115,7 @@ scaled_gemm_gemv(const u8* __restrict__ a, const u8* __restrict__ b,
       const u32 from = smaller(at + i / TN * (LANES * chunk_k), end - chunk_k);
       chunk[i / TN][i % TN] = load_words<16>(b + col * k + from);
     }
+    await_earlier_launches();
     loads_go_ahead();
     GRETA_UNROLL
     for (u32 u = 0; u < UNROLL; ++u) {
@@ -121,6 +123,7 @@ scaled_gemm_gemv(const u8* __restrict__ a, const u8* __restrict__ b,
       if (from < end) add_chunk(result, place, a_first + from, from, k, chunk[u], totals);
     }
   }
+  await_earlier_launches();  // of threads without a chunk, too
   GRETA_UNROLL
   for (u32 i = 0; i < ROWS * TN; ++i) {
     const u32 row = i / TN, col = place.first_col + i % TN;

@@ -129,6 +129,7 @@ GRETA_KERNEL(THREADS)
 SCALED_ENTRY(matrix)(const u8* __restrict__ a, const u8* __restrict__ b,
                      const float* __restrict__ scales_a, const float* __restrict__ scales_b,
                      Out* __restrict__ c, u32 m, u32 n, u32 k, u32 tiles_n GROUP_PARAMETERS) {
+  begin_launch();
   GRETA_DYNAMIC_SHARED(u8, bytes);
   const u32 block = block_index<THREADS>();
   const Group group = group_of_line<BM>(ALL_ROWS, block / tiles_n);

@@ -336,6 +336,7 @@ GRETA_KERNEL(THREADS)
 scaled_gemm_matrix_rows(const u8* __restrict__ a, const u8* __restrict__ b,
                            const float* __restrict__ scales_a, const float* __restrict__ scales_b,
                            Out* __restrict__ c, u32 m, u32 n, u32 k, u32 tiles_n SLICE_PARAMETERS) {
+  begin_launch();
   GRETA_SHARED(Total, sums, WAVES * 16 * pitch);
   const u32 block = block_index<THREADS>(), tile_row = FEW_ROWS ? 0 : block / tiles_n;
   const u32 first_row = tile_row * (RT * 16), first_col = (block - tile_row * tiles_n) * (TN * 16);

@@ -79,6 +79,7 @@ LaunchPlan plan_of_tiles(const Shape& shape, const DeviceInfo& device, const Con
     plan.sources[0].required_subgroup_size = static_cast<std::uint32_t>(launch.subgroup);
   }
   plan.launches.push_back({0, grid(device, plan.sources[0], tiles, split), std::move(given)});
+  if (!shape.grouped()) plan.launches.back().early_operands = {1};
   return plan;
 }
 

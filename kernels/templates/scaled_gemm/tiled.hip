@@ -41,6 +41,7 @@ GRETA_KERNEL(THREADS)
 SCALED_ENTRY(tiled)(const u8* __restrict__ a, const u8* __restrict__ b,
                     const float* __restrict__ scales_a, const float* __restrict__ scales_b,
                     Out* __restrict__ c, u32 m, u32 n, u32 k, u32 tiles_n GROUP_PARAMETERS) {
+  begin_launch();
   constexpr u32 pitch_a = BM + 1, pitch_b = BN + 1;
   GRETA_DYNAMIC_SHARED(Number, tile_a);
   Number* const tile_b = tile_a + BK * pitch_a;

@@ -375,6 +375,7 @@ TMA_KERNEL SCALED_ENTRY(tma)(const u8*, const u8*, const float* __restrict__ sca
                              const float* __restrict__ scales_b, Out* __restrict__ c, u32 m, u32 n,
                              u32 k, u32 tiles_n GROUP_PARAMETERS, u32 tiles_m SLICE_PARAMETERS,
                              TENSOR_MAP_PARAMETER map_a, TENSOR_MAP_PARAMETER map_b) {
+  begin_launch();
   GRETA_PANELS_SHARED(u8, shared);
   const Arguments args = {{scales_a, scales_b, (k + scale_block - 1) / scale_block},
                           c, n, k, tiles_m, tiles_n, ALL_ROWS};

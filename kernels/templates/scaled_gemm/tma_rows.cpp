@@ -102,6 +102,7 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
   plan.launches.push_back({0,
                            grid(device, source, static_cast<std::uint64_t>(tiles), config["SPLIT"]),
                            std::move(given)});
+  plan.launches.back().early_operands = {1};
   return plan;
 }
 

@@ -75,17 +75,38 @@ struct Arguments {
   u32 m, n, k;
 };
 
-// One thread copies the operands of the part's steps `first` to `last`.
-GRETA_DEVICE void produce(SharedMemory shared, const TensorMap& map_a, const TensorMap& map_b,
-                          const Part& part, u32 first, u32 last, Ring& ring) {
+// Of a step of the part, in elements of 16 bits, as the maps have them.
+GRETA_DEVICE u32 column_of(const Part& part, u32 i) { return (part.first_step + i) * (step / 2); }
+
+// One thread copies the operands of the part's first steps: B's before earlier launches end. Returns
+// their number.
+GRETA_DEVICE u32 produce_first(SharedMemory shared, const TensorMap& map_a, const TensorMap& map_b,
+                               const Part& part, Ring& ring) {
+  const u32 steps = smaller(part.steps, STAGES);
   GRETA_NO_UNROLL
-  for (u32 i = first; i < last; ++i) {
-    if (i >= STAGES) ring.emptied().wait(ring.parity ^ 1);
-    const u32 to = ring.index * stage_bytes, column = (part.first_step + i) * (step / 2);
+  for (u32 i = 0; i < steps; ++i) {
+    const Ring at{ring.first, i};
+    at.filled().expect(stage_bytes);
+    copy_box(shared, i * stage_bytes + TileA::bytes, map_b, column_of(part, i), part.col, at.filled());
+  }
+  await_earlier_launches();
+  GRETA_NO_UNROLL
+  for (u32 i = 0; i < steps; ++i, ring.next()) {
+    copy_box(shared, i * stage_bytes, map_a, column_of(part, i), part.row, ring.filled());
+  }
+  return steps;
+}
+
+// The same for the steps from `first` on.
+GRETA_DEVICE void produce(SharedMemory shared, const TensorMap& map_a, const TensorMap& map_b,
+                          const Part& part, u32 first, Ring& ring) {
+  GRETA_NO_UNROLL
+  for (u32 i = first; i < part.steps; ++i) {
+    ring.emptied().wait(ring.parity ^ 1);
+    const u32 to = ring.index * stage_bytes;
     ring.filled().expect(stage_bytes);
-    // The maps have elements of 16 bits.
-    copy_box(shared, to + TileA::bytes, map_b, column, part.col, ring.filled());
-    copy_box(shared, to, map_a, column, part.row, ring.filled());
+    copy_box(shared, to + TileA::bytes, map_b, column_of(part, i), part.col, ring.filled());
+    copy_box(shared, to, map_a, column_of(part, i), part.row, ring.filled());
     ring.next();
   }
 }
@@ -170,6 +191,7 @@ ROWS_KERNEL scaled_gemm_tma_rows(const u8*, const u8*, const float* __restrict__
                                  const float* __restrict__ scales_b, Out* __restrict__ c, u32 m, u32 n,
                                  u32 k, u32 tiles_n, u32 tiles, TENSOR_MAP_PARAMETER map_a,
                                  TENSOR_MAP_PARAMETER map_b) {
+  begin_launch_early();
   GRETA_PANELS_SHARED(u8, memory);
   const u32 block = block_index<THREADS>();
   if (block >= tiles) return;  // of the whole cluster
@@ -181,6 +203,7 @@ ROWS_KERNEL scaled_gemm_tma_rows(const u8*, const u8*, const float* __restrict__
   const Exchange exchange{memory + exchange_start};
   const SharedMemory shared = shared_memory(memory);
   const bool copier = wave_index() == waves && elected();
+  u32 copied = 0;
   if (copier) {
     expect_map(map_b);
     expect_map(map_a);
@@ -189,13 +212,14 @@ ROWS_KERNEL scaled_gemm_tma_rows(const u8*, const u8*, const float* __restrict__
       barrier_at(memory + barriers_start, STAGES + stage).open(waves);
     }
     show_barriers();
-    produce(shared, map_a, map_b, part, 0, smaller(part.steps, STAGES), ring);
+    copied = produce_first(shared, map_a, map_b, part, ring);
   }
+  await_earlier_launches();
   wave_barrier();
   exchange.open();
   block_barrier();
   if (wave_index() == waves) {
-    if (copier) produce(shared, map_a, map_b, part, smaller(part.steps, STAGES), part.steps, ring);
+    if (copier) produce(shared, map_a, map_b, part, copied, ring);
     wave_barrier();
     exchange.await_others();
     if (SPLIT == 1) exchange.receive();

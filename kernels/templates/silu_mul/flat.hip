@@ -13,6 +13,7 @@ struct SiluMul {
 #if PACKED
 GRETA_KERNEL(THREADS)
 silu_mul_flat(const In* __restrict__ x, Out* __restrict__ out, u64 count, u32 cols) {
+  begin_launch();
   // One row has no gap; without divisions its loads start earlier.
   map<SiluMul>({x, x + cols}, out, count, cols / VEC, count > cols ? cols : 0);
 }
@@ -20,6 +21,7 @@ silu_mul_flat(const In* __restrict__ x, Out* __restrict__ out, u64 count, u32 co
 GRETA_KERNEL(THREADS)
 silu_mul_flat(const In* __restrict__ gate, const In* __restrict__ up, Out* __restrict__ out,
               u64 count) {
+  begin_launch();
   map<SiluMul>({gate, up}, out, count);
 }
 #endif

@@ -6,6 +6,7 @@ GRETA_KERNEL(THREADS)
 unpermute_rows(const In* __restrict__ y, const int* __restrict__ places,
                const float* __restrict__ weights, Out* __restrict__ out, u32 tokens, u32 rows,
                u32 top_k, u32 dim) {
+  begin_launch();
   const u32 width = dim / VEC;
   const Place at = advance(tile_start<THREADS>(width), thread_index(), width);
   if (at.row >= tokens) return;

@@ -78,6 +78,10 @@ bool has_clusters(std::string_view architecture) {
   return number >= 90;
 }
 
+bool overlaps_launches(std::string_view architecture) {
+  return has_clusters(architecture) || architecture.starts_with(host_prefix);
+}
+
 bool has_lane_copies(std::string_view architecture) {
   return matrix_cores(architecture) == MatrixCores::mma;
 }

@@ -26,6 +26,10 @@ MatrixCores matrix_cores(std::string_view architecture);
 /// from sm_90 on; hip-host imitates no clusters.
 bool has_clusters(std::string_view architecture);
 
+/// Whether a kernel can begin before the launch ahead of it ends, and wait for that itself (PTX:
+/// griddepcontrol). NVIDIA GPUs can from sm_90 on, as hip-host imitates.
+bool overlaps_launches(std::string_view architecture);
+
 /// Whether each thread can copy from where it likes in device memory to where it likes in shared
 /// memory while it goes on (PTX: cp.async). NVIDIA GPUs can from sm_80 on, as hip-host imitates.
 bool has_lane_copies(std::string_view architecture);

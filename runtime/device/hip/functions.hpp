@@ -123,6 +123,14 @@ struct Functions {
   /// Cancels a stream's current and pending work, for which nothing waits any more. Empty where
   /// started work can't be stopped.
   std::function<void(hipStream_t stream)> abandon;
+  /// hipModuleLaunchKernel, for a kernel that may begin before the launch ahead of it in the stream
+  /// ends. Empty where there is none. NVIDIA: cuLaunchKernelEx, with programmatic stream
+  /// serialisation.
+  std::function<hipError_t(hipFunction_t function, unsigned grid_x, unsigned grid_y,
+                           unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,
+                           unsigned dynamic_shared_bytes, hipStream_t stream, void** parameters,
+                           void** extra)>
+      launch_overlapping;
   /// Copies between any two places in memory from hipMalloc or hipHostMalloc. AMD: hipMemcpyAsync
   /// with hipMemcpyDefault. NVIDIA: cuMemcpyAsync.
   std::function<hipError_t(void* to, const void* from, std::size_t bytes, hipStream_t stream)>

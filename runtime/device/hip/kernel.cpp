@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/device/hardware/architectures.hpp"
 #include "runtime/device/hip/entry_symbol.hpp"
 #include "runtime/device/launch_checks.hpp"
 #include "runtime/device/telemetry.hpp"
@@ -72,6 +73,8 @@ std::shared_ptr<Function> find_function(const std::shared_ptr<Context>& context,
   function->argument_bytes = source.argument_bytes;
   function->argument_offsets = source.argument_offsets;
   function->dynamic_shared_bytes = source.dynamic_shared_bytes;
+  function->may_overlap = source.awaits_launches && hip.launch_overlapping &&
+                          overlaps_launches(context->info().architecture);
   return function;
 }
 

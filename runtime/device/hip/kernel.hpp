@@ -26,6 +26,7 @@ struct Function {
   std::uint32_t argument_bytes = 0;
   std::vector<std::uint32_t> argument_offsets;  ///< KernelSource::argument_offsets
   std::uint32_t dynamic_shared_bytes = 0;
+  bool may_overlap = false;         ///< KernelSource::awaits_launches, where the device can
   std::vector<Constant> constants;  ///< of KernelSource::constants, in the same order
   std::shared_ptr<const PreparedProduct> product;  ///< instead of a function, of a library
 };

@@ -211,6 +211,34 @@ decltype(Functions::encode) tensor_maps(const DynamicLibrary& library) {
   };
 }
 
+/// Returns the function that launches kernels which may begin early, or nothing if the driver is
+/// older than CUDA 11.8.
+decltype(Functions::launch_overlapping) overlapping_launch(const DynamicLibrary& library) {
+  struct Attribute {  // CUlaunchAttribute
+    int id;
+    alignas(8) std::array<int, 16> value;
+  };
+  struct Config {  // CUlaunchConfig
+    std::array<unsigned, 3> grid, block;
+    unsigned shared_bytes;
+    hipStream_t stream;
+    Attribute* attributes;
+    unsigned attribute_count;
+  };
+  constexpr int programmatic_stream_serialization = 6;  // CUlaunchAttributeID
+  hipError_t (*launch)(const Config* config, hipFunction_t function, void** parameters,
+                       void** extra) = nullptr;
+  if (!library.load(launch, "cuLaunchKernelEx")) return {};
+  return [=](hipFunction_t function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+             unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
+             hipStream_t stream, void** parameters, void** extra) {
+    Attribute attribute{programmatic_stream_serialization, {1}};
+    const Config config{
+        {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, stream, &attribute, 1};
+    return launch(&config, function, parameters, extra);
+  };
+}
+
 /// Loads the functions that need several calls of the CUDA driver, or have other arguments there.
 void load_differing(const DynamicLibrary& library, Driver* driver) {
   hipError_t (*copy)(void*, const void*, std::size_t, hipStream_t) = nullptr;
@@ -238,6 +266,7 @@ void load_differing(const DynamicLibrary& library, Driver* driver) {
     return error;
   };
   hip.encode = tensor_maps(library);
+  hip.launch_overlapping = overlapping_launch(library);
   hip.arguments_one_by_one = true;
   hip.error_name = describe(name);
   hip.error_string = describe(text);

@@ -36,11 +36,13 @@ struct Issue {
     std::array<void*, 5> extra{HIP_LAUNCH_PARAM_BUFFER_POINTER, block, HIP_LAUNCH_PARAM_BUFFER_SIZE,
                                &size, hip.launch_param_end};
     const bool one_by_one = !parameters.empty();
-    context.check(hip.hipModuleLaunchKernel(function.handle, launch.grid[0], launch.grid[1],
-                                            launch.grid[2], x, y, z, function.dynamic_shared_bytes,
-                                            stream, one_by_one ? parameters.data() : nullptr,
-                                            one_by_one ? nullptr : extra.data()),
-                  "hipModuleLaunchKernel");
+    const auto start = [&](const auto& call) {
+      return call(function.handle, launch.grid[0], launch.grid[1], launch.grid[2], x, y, z,
+                  function.dynamic_shared_bytes, stream, one_by_one ? parameters.data() : nullptr,
+                  one_by_one ? nullptr : extra.data());
+    };
+    if (launch.overlaps) return context.check(start(hip.launch_overlapping), "cuLaunchKernelEx");
+    context.check(start(hip.hipModuleLaunchKernel), "hipModuleLaunchKernel");
   }
 
   void operator()(const Commands::Copy& copy) const {
@@ -129,14 +131,15 @@ Result<void> Recorder::encode(const TensorMap& map, std::uint64_t address, std::
   });
 }
 
-Result<void> Recorder::launch(const Kernel& kernel, Grid grid,
-                              std::span<const std::byte> arguments) {
+Result<void> Recorder::launch(const Kernel& kernel, Grid grid, std::span<const std::byte> arguments,
+                              LaunchOrder order) {
   return guarded(*context_, [&]() -> Result<void> {
     const auto& function = checked_kernel(kernel).function();
     check_launch(context_->info(), grid, arguments.size(), function->argument_bytes);
     check_threads(*context_, *function, grid);
     auto& bytes = commands_.argument_bytes;
-    commands_.list.emplace_back(Commands::Launch{function, grid, bytes.size()});
+    const bool overlaps = order == LaunchOrder::overlapping && function->may_overlap;
+    commands_.list.emplace_back(Commands::Launch{function, grid, bytes.size(), overlaps});
     bytes.insert(bytes.end(), arguments.begin(), arguments.end());
     bytes.resize((bytes.size() + 15) / 16 * 16);  // aligns the next block for any type of value
     telemetry::count("device.launches");

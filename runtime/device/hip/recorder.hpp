@@ -20,6 +20,7 @@ struct Commands {
     std::shared_ptr<const Function> function;
     Grid grid{};
     std::size_t arguments = 0;  ///< offset of the block in argument_bytes
+    bool overlaps = false;      ///< may begin before the launch ahead of it ends
   };
   struct Copy {
     std::byte* to = nullptr;
@@ -58,7 +59,8 @@ struct Commands {
 /// The common part of streams and graphs, which records launches, copies and fills.
 class Recorder : public Stream {
  public:
-  Result<void> launch(const Kernel& kernel, Grid grid, std::span<const std::byte> arguments) final;
+  Result<void> launch(const Kernel& kernel, Grid grid, std::span<const std::byte> arguments,
+                      LaunchOrder order) final;
   Result<void> copy(Buffer& to, std::size_t to_offset, const Buffer& from, std::size_t from_offset,
                     std::size_t bytes) final;
   Result<void> write_constant(const Kernel& kernel, std::size_t index, std::uint64_t from,

@@ -108,8 +108,8 @@ void Recorder::dispatch(const Pipeline& pipeline, Grid grid, std::span<const std
   bound_ = &pipeline;
 }
 
-Result<void> Recorder::launch(const Kernel& kernel, Grid grid,
-                              std::span<const std::byte> arguments) {
+Result<void> Recorder::launch(const Kernel& kernel, Grid grid, std::span<const std::byte> arguments,
+                              LaunchOrder) {
   return guarded(*context_, [&]() -> Result<void> {
     const auto* const known = dynamic_cast<const VulkanKernel*>(&kernel);
     if (known == nullptr || known->context() != context_.get()) {

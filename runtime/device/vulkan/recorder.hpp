@@ -20,7 +20,8 @@ VkCommandBuffer allocate_commands(const Context& context, const CommandPool& poo
 /// ends with a barrier, so a command buffer begins when all earlier work has finished.
 class Recorder : public Stream {
  public:
-  Result<void> launch(const Kernel& kernel, Grid grid, std::span<const std::byte> arguments) final;
+  Result<void> launch(const Kernel& kernel, Grid grid, std::span<const std::byte> arguments,
+                      LaunchOrder order) final;
   Result<void> copy(Buffer& to, std::size_t to_offset, const Buffer& from, std::size_t from_offset,
                     std::size_t bytes) final;
   Result<void> fill(Buffer& to, std::size_t offset, std::size_t bytes, std::uint32_t pattern) final;

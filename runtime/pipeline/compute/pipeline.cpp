@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <map>
 #include <unordered_set>
 #include <utility>
 
@@ -245,6 +246,31 @@ Result<void> Pipeline::add_addresses(PipelineGraph& graph) const {
   return {};
 }
 
+void Pipeline::find_constants(PipelineGraph& graph) const {
+  const auto memory = [](const Tensor& operand) {
+    const Buffer& buffer = *operand.storage()->buffer;
+    return std::pair(buffer.address(), buffer.address() + buffer.size());
+  };
+  std::map<std::uint64_t, std::uint64_t> written;  // ends of ranges, by where they begin
+  for (const Step& step : steps_) {
+    for (std::size_t i = 0; i < step.operands.size(); ++i) {
+      if (step.problem ? step.specs[i].role == Role::input : i != 0) continue;
+      const auto [begin, end] = memory(step.operands[i]);
+      std::uint64_t& known = written[begin];
+      known = std::max(known, end);
+    }
+  }
+  const auto is_written = [&](const Tensor& operand) {
+    const auto [begin, end] = memory(operand);
+    return std::any_of(written.begin(), written.lower_bound(end),
+                       [first = begin](const auto& range) { return range.second > first; });
+  };
+  for (const Step& step : steps_) {
+    auto& constant = graph.constant_.emplace_back();
+    for (const Tensor& operand : step.operands) constant.push_back(!is_written(operand));
+  }
+}
+
 Result<std::unique_ptr<PipelineGraph>> Pipeline::finish(const PipelineOptions& options) {
   std::unique_ptr<PipelineGraph> graph(new PipelineGraph);
   const auto give_up = [this](const Failure& failure) {
@@ -255,6 +281,7 @@ Result<std::unique_ptr<PipelineGraph>> Pipeline::finish(const PipelineOptions& o
   if (auto placed = place(*graph); !placed) return give_up(placed.failure());
   if (auto added = add_workspace(*graph); !added) return give_up(added.failure());
   if (auto added = add_addresses(*graph); !added) return give_up(added.failure());
+  if (runtime_.overlaps()) find_constants(*graph);
   if (options.graph) {
     auto made =
         runtime_.device().create_graph([&graph](Stream& stream) { return graph->record(stream); });
@@ -277,18 +304,20 @@ Result<std::unique_ptr<PipelineGraph>> Pipeline::finish(const PipelineOptions& o
 
 PipelineGraph::~PipelineGraph() = default;
 
-Result<void> PipelineGraph::record(Stream& stream, std::size_t operation) const {
+Result<void> PipelineGraph::record(Stream& stream, std::size_t operation, bool overlap) const {
   const RecordedOperation& recorded = operations_[operation];
   if (recorded.prepared == nullptr) {
     return record_copy(stream, recorded.operands[0], recorded.operands[1]);
   }
   const CompiledPlan& plan = recorded.prepared->plan;
-  return plan.record(stream, addresses_[operation], boundary_ - plan.zeroed_bytes());
+  const bool overlaps = overlap && !constant_.empty();
+  return plan.record(stream, addresses_[operation], boundary_ - plan.zeroed_bytes(),
+                     overlaps ? constant_[operation] : std::vector<bool>{});
 }
 
 Result<void> PipelineGraph::record(Stream& stream) const {
   for (std::size_t i = 0; i < operations_.size(); ++i) {
-    if (auto done = record(stream, i); !done) return done;
+    if (auto done = record(stream, i, i > 0); !done) return done;
   }
   return {};
 }
@@ -325,7 +354,7 @@ Result<std::vector<OperationTime>> PipelineGraph::time(Queue& queue) const {
   }
   if (auto done = stream.record(*events[0]); !done) return done.failure();
   for (std::size_t i = 0; i < operations_.size(); ++i) {
-    if (auto done = record(stream, i); !done) return done.failure();
+    if (auto done = record(stream, i, false); !done) return done.failure();
     if (auto done = stream.record(*events[i + 1]); !done) return done.failure();
   }
   if (auto done = queue.synchronize(); !done) return done.failure();

@@ -88,13 +88,16 @@ class PipelineGraph {
   friend class Queue;
 
   PipelineGraph() = default;
-  /// Record all operations, or one.
+  /// Records all operations, whose launches may overlap.
   Result<void> record(Stream& stream) const;
-  Result<void> record(Stream& stream, std::size_t operation) const;
+  /// Records one operation. With `overlap`, its launches may overlap the operation before it.
+  Result<void> record(Stream& stream, std::size_t operation, bool overlap) const;
 
   std::vector<RecordedOperation> operations_;
   std::vector<ChosenChain> chains_;
   std::vector<std::vector<std::uint64_t>> addresses_;  ///< of the operands
+  /// Which operands nothing in the graph writes. Empty if launches may not overlap.
+  std::vector<std::vector<bool>> constant_;
   std::shared_ptr<Buffer> arena_, workspace_;
   std::uint64_t boundary_ = 0;  ///< address up to which the workspace is zero between operations
   PipelineMemory memory_;
@@ -181,6 +184,8 @@ class Pipeline final : public Operations {
   Result<void> place(PipelineGraph& graph);
   Result<void> add_workspace(PipelineGraph& graph);
   Result<void> add_addresses(PipelineGraph& graph) const;
+  /// Finds the operands that nothing writes. Pools and views of one buffer count as one.
+  void find_constants(PipelineGraph& graph) const;
 
   Runtime& runtime_;
   std::uint64_t number_;  ///< unique number of this recording

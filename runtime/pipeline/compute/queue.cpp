@@ -100,7 +100,8 @@ Result<void> Queue::replay(const PipelineGraph& graph) {
   const Telemetry& telemetry = runtime_.telemetry();
   if (telemetry.times()) {
     for (std::size_t i = 0; i < graph.operations().size(); ++i) {
-      auto done = timed(graph.operations()[i].prepared, [&] { return graph.record(*stream_, i); });
+      auto done =
+          timed(graph.operations()[i].prepared, [&] { return graph.record(*stream_, i, false); });
       if (!done) return done;
     }
     return submit();

@@ -71,6 +71,7 @@ Result<std::unique_ptr<Runtime>> Runtime::open(const RuntimeOptions& options) {
   (*runtime)->patience_ = options.patience;
   (*runtime)->before_step_ = options.before_step;
   (*runtime)->rounded_weights_ = options.rounded_weights;
+  (*runtime)->overlap_ = options.overlap;
   for (const std::string& rule : options.use) {
     if (auto added = (*runtime)->use(rule); !added) return added.failure();
   }
@@ -92,6 +93,7 @@ Result<std::unique_ptr<Runtime>> Runtime::beside(const Runtime& other, const Loo
   (*runtime)->patience_ = other.patience_;
   (*runtime)->before_step_ = other.before_step_;
   (*runtime)->rounded_weights_ = other.rounded_weights_;
+  (*runtime)->overlap_ = other.overlap_;
   return runtime;
 }
 

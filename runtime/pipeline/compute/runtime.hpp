@@ -32,6 +32,9 @@ struct RuntimeOptions {
   /// Whether quantised weights may be rounded to 16-bit activations' type in every product of more
   /// than most_exact_rows rows (QuantizedGemmOptions::rounded_weights).
   bool rounded_weights = false;
+  /// Whether a pipeline's launches may begin while those before them end
+  /// (LaunchOrder::overlapping).
+  bool overlap = true;
   /// Called before each longer step: an allocation, an upload, the preparation of a problem that is
   /// not prepared, a replay. The step fails with its failure, if any.
   std::function<Result<void>()> before_step{};
@@ -69,6 +72,7 @@ class Runtime {
   ~Runtime();
 
   Device& device() { return *device_; }
+  bool overlaps() const { return overlap_; }                 ///< RuntimeOptions::overlap
   bool rounded_weights() const { return rounded_weights_; }  ///< RuntimeOptions::rounded_weights
   const Lookup& lookup() const { return lookup_; }
   /// Returns the operations that can be run: LookupOptions::catalog.
@@ -173,6 +177,7 @@ class Runtime {
   Deadline patience_ = RuntimeOptions{}.patience;
   std::function<Result<void>()> before_step_;
   bool rounded_weights_ = false;
+  bool overlap_ = true;
   std::vector<std::string> targets_;  ///< binary_targets() of the device
   std::optional<bool> has_binaries_;  ///< whether the databases carry kernels for them
   std::atomic<bool> told_without_binary_{false};

@@ -8,7 +8,9 @@ namespace greta::test {
 /// Records what is recorded in it, and fails where it shall.
 class CountedStream final : public Stream {
  public:
-  Result<void> launch(const Kernel&, Grid, std::span<const std::byte>) override { return {}; }
+  Result<void> launch(const Kernel&, Grid, std::span<const std::byte>, LaunchOrder) override {
+    return {};
+  }
   Result<void> copy(Buffer&, std::size_t, const Buffer&, std::size_t, std::size_t) override {
     return {};
   }

@@ -62,6 +62,26 @@ TEST_P(PipelineTest, TemporariesShareMemoryAndKeepTheirContents) {
   EXPECT_EQ(graph->memory().arena, 4U * 256);  // two of the chain, the first one, the kept one
 }
 
+// A kernel that loads its weights before the launch ahead of it has ended must not do so where the
+// pipeline computes the weights.
+TEST_P(PipelineTest, ComputedWeightsAreWaitedFor) {
+  runtime_->use("gemm m=1: gemv").value();
+  constexpr std::int64_t n = 64, k = 32;
+  const Tensor x = floats(k, 1), result = floats(n, 0);
+  const Tensor half = runtime_->allocate(DType::f32, {n, k}).value();
+  Pipeline pipeline(*runtime_);
+  const Tensor weights = pipeline.temporary(DType::f32, {n, k});
+  pipeline.add(half, half, weights).value();
+  pipeline.gemm(x.reshape({1, k}), weights, result.reshape({1, n}), {.layout = Layout::nt}).value();
+  const auto graph = pipeline.finish().value();
+  for (const float value : {1.0F, 2.0F, 3.0F}) {
+    const std::vector<float> values(n * k, value);
+    runtime_->upload(half, std::as_bytes(std::span(values))).value();
+    replay(*graph);
+    EXPECT_EQ(read(result), std::vector<float>(n, 2 * value * k));
+  }
+}
+
 // Equal chains of which one has its norm already are recorded by two alternatives, and listed so.
 TEST_P(PipelineTest, EqualChainsAreListedAsTheyAreRecorded) {
   runtime_->use("gate_up: fused").value();

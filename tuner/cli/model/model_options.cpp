@@ -55,6 +55,9 @@ void add_runtime_options(CLI::App& command, RuntimeChoice& choice) {
           "repeated, and the first one that matches decides")
       ->allow_extra_args(false)
       ->type_name("RULE");
+  command.add_flag(
+      "--no-overlap", choice.no_overlap,
+      "Begin no launch of a pass before the one ahead of it has ended (docs/runtime.md)");
   add_whole_number<std::int64_t>(
       command, "--patience", choice.patience_s,
       "Timeout in seconds of one call to the device and of one pass of the model", 1, 86'400)
@@ -131,6 +134,7 @@ std::unique_ptr<Runtime> open_runtime(const RuntimeChoice& choice) {
   options.lookup.allow_unsafe = choice.allow_unsafe;
   options.open.vendor = allows(choice.allow, "vendor");
   options.rounded_weights = allows(choice.allow, "rounded_weights");
+  options.overlap = !choice.no_overlap;
   options.patience = options.open.transfer_deadline = std::chrono::seconds(choice.patience_s);
   auto runtime = Runtime::open(options);
   if (!runtime) throw CommandError(exit_failed, runtime.failure().message);

@@ -27,6 +27,7 @@ struct RuntimeChoice {
   bool allow_unsafe = false;
   std::vector<std::string> allow;  ///< words of --allow
   std::vector<std::string> use;    ///< rules of --use, see Runtime::use()
+  bool no_overlap = false;         ///< launches of a pass run one after another
   std::int64_t patience_s = 60;    ///< time limit of each device operation
 };
 

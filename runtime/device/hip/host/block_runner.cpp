@@ -32,8 +32,9 @@ __attribute__((no_sanitize("address"))) void fill_unchecked(unsigned char* from,
 }  // namespace
 
 const greta_host::Calls BlockRunner::calls_{
-    &meet_wave,    &meet_block,    &meet_some, &stage_copy, &commit_copies, &finish_copies,
-    &meet_counted, &stage_counted, &fail,      &access,     &fence,         &call};
+    &meet_wave,     &meet_block,   &meet_some,     &stage_copy,     &commit_copies,
+    &finish_copies, &meet_counted, &stage_counted, &await_launches, &fail,
+    &access,        &fence,        &call};
 
 BlockRunner::BlockRunner() : main_(Fiber::of_this_thread()) {}
 BlockRunner::~BlockRunner() = default;
@@ -42,9 +43,11 @@ BlockRunner::Thread& BlockRunner::self(greta_host::Thread& thread) {
   return static_cast<Thread&>(thread);
 }
 
-void BlockRunner::set_launch(const greta_host::Entry& entry, const Launch& launch) {
+void BlockRunner::set_launch(const greta_host::Entry& entry, const Launch& launch,
+                             const std::function<void()>* earlier) {
   entry_ = &entry;
   launch_ = &launch;
+  earlier_ = earlier;
   count_ = launch.block.x * launch.block.y * launch.block.z;
   if (threads_.size() < count_) threads_.resize(count_);
   const unsigned waves = (count_ + launch.wave_size - 1) / launch.wave_size;
@@ -304,6 +307,12 @@ unsigned char* BlockRunner::stage_copy(greta_host::Thread& thread, void* to, uns
 
 void BlockRunner::commit_copies(greta_host::Thread& thread) {
   ++self(thread).groups;
+}
+
+void BlockRunner::await_launches(greta_host::Thread& thread) {
+  const BlockRunner& runner = *self(thread).runner;
+  const Outside outside(*self(thread).runner);
+  if (runner.earlier_ != nullptr && *runner.earlier_) (*runner.earlier_)();
 }
 
 void BlockRunner::finish_copies(greta_host::Thread& thread, unsigned pending) {

@@ -3,6 +3,7 @@
 #include <csignal>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -40,9 +41,10 @@ class BlockRunner {
     const ElfSummary* summary = nullptr;  ///< of the library
   };
 
-  /// Sets the launch for the following calls of run(). The launch and the library must outlive
-  /// them.
-  void set_launch(const greta_host::Entry& entry, const Launch& launch);
+  /// Sets the launch for the following calls of run(). `earlier` runs the launch ahead of it, if
+  /// that has not run; it is null or empty where there is none. All must outlive these calls.
+  void set_launch(const greta_host::Entry& entry, const Launch& launch,
+                  const std::function<void()>* earlier);
   std::optional<Fault> run(greta_host::Index block);
 
   /// Ends the running block. Call it only in a signal handler, on the OS thread of this runner.
@@ -74,6 +76,7 @@ class BlockRunner {
                            greta_host::CountedStep step, unsigned value, greta_host::Site site);
   static void stage_counted(greta_host::Thread& thread, const void* barrier, void* to,
                             const unsigned char* from, greta_host::Site site);
+  static void await_launches(greta_host::Thread& thread);
   static void fail(greta_host::Thread& thread, greta_host::Site site, const char* why);
   static void access(greta_host::Thread& thread, const void* at, unsigned bytes,
                      greta_host::Access access, const void* code);
@@ -111,6 +114,7 @@ class BlockRunner {
 
   const greta_host::Entry* entry_ = nullptr;
   const Launch* launch_ = nullptr;
+  const std::function<void()>* earlier_ = nullptr;
   unsigned count_ = 0;  ///< threads per block
   std::vector<Thread> threads_;
   std::vector<Wave> waves_;

@@ -12,31 +12,46 @@
 namespace greta::device::hip::host {
 
 struct Executor::Run {
-  explicit Run(const Job& its_job) : job(its_job) {
+  Run(const Job& its_job, const std::function<void()>& its_earlier)
+      : job(its_job), earlier(its_earlier) {
     const greta_host::Index grid = job.launch.grid;
     blocks = std::uint64_t{grid.x} * grid.y * grid.z;
   }
 
   const Job& job;
+  const std::function<void()>& earlier;
   std::uint64_t blocks = 0;
   std::atomic<std::uint64_t> next{0};
   unsigned working = 0;        ///< number of OS threads that work on it
   std::optional<Fault> fault;  ///< the first fault
 };
 
-Executor& Executor::instance() {
-  static auto* const executor = new Executor;
-  return *executor;
-}
+namespace {
 
-Executor::Executor() {
+unsigned usable_processors() {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
   const bool known = sched_getaffinity(0, sizeof allowed, &allowed) == 0;
   const int processors = known ? CPU_COUNT(&allowed) : 1;
-  workers_.resize(static_cast<std::size_t>(std::clamp(processors, 2, 64)));
+  return static_cast<unsigned>(std::clamp(processors, 2, 64));
+}
+
+}  // namespace
+
+Executor& Executor::instance() {
+  static auto* const executor = new Executor(usable_processors(), 0);
+  return *executor;
+}
+
+Executor& Executor::for_earlier() {
+  static auto* const executor = new Executor(1, instance().workers());
+  return *executor;
+}
+
+Executor::Executor(unsigned workers, unsigned first) : first_(first) {
+  workers_.resize(workers);
   const std::lock_guard lock(mutex_);
-  for (unsigned i = 0; i < workers(); ++i) {
+  for (unsigned i = 0; i < workers; ++i) {
     std::thread thread([this, i] { work(i); });
     workers_[i].thread = thread.native_handle();
     thread.detach();
@@ -69,9 +84,9 @@ void Executor::run_blocks(Run& run, BlockRunner& runner, unsigned number) {
     const std::lock_guard lock(mutex_);
     if (!run.fault) run.fault = std::move(fault);
   };
-  const auto entry = run.job.library->copy(number);
+  const auto entry = run.job.library->copy(first_ + number);
   if (!entry) return fail({false, entry.failure().message});
-  runner.set_launch(**entry, run.job.launch);
+  runner.set_launch(**entry, run.job.launch, &run.earlier);
   const greta_host::Index grid = run.job.launch.grid;
   for (;;) {
     const std::uint64_t i = run.next++;
@@ -83,8 +98,9 @@ void Executor::run_blocks(Run& run, BlockRunner& runner, unsigned number) {
   }
 }
 
-std::optional<Fault> Executor::run(const Job& job, const std::atomic<bool>& cancelled) {
-  Run run(job);
+std::optional<Fault> Executor::run(const Job& job, const std::atomic<bool>& cancelled,
+                                   const std::function<void()>& earlier) {
+  Run run(job, earlier);
   std::unique_lock lock(mutex_);
   runs_.push_back(&run);
   if (run.blocks == 1) {

@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -23,16 +24,21 @@ struct Job {
   std::vector<unsigned char> arguments;
 };
 
-/// OS threads that run blocks, one for each processor that this process may use (2 to 64).
-/// Thread-safe.
+/// OS threads that run blocks. Thread-safe.
 class Executor {
  public:
-  /// Returns the process's executor, which is never destroyed.
+  /// Returns the process's executor, with a thread for each processor that this process may use (2
+  /// to 64). It is never destroyed.
   static Executor& instance();
+  /// Returns another one, with one thread, for launches that threads of instance() wait for.
+  static Executor& for_earlier();
 
   unsigned workers() const { return static_cast<unsigned>(workers_.size()); }
   /// Runs a job to completion. Once `cancelled` is set, it ends soon, whatever the kernel does.
-  std::optional<Fault> run(const Job& job, const std::atomic<bool>& cancelled);
+  /// `earlier` runs the launch ahead of it; empty if that has run. The kernel calls it where it
+  /// waits for that launch, from several threads.
+  std::optional<Fault> run(const Job& job, const std::atomic<bool>& cancelled,
+                           const std::function<void()>& earlier = {});
 
  private:
   struct Run;
@@ -41,10 +47,12 @@ class Executor {
     const Run* run = nullptr;  ///< the run it works on
   };
 
-  Executor();
+  /// `first` is the number of the first worker among those of all executors.
+  Executor(unsigned workers, unsigned first);
   void work(unsigned number);
   void run_blocks(Run& run, BlockRunner& runner, unsigned number);
 
+  const unsigned first_;
   std::mutex mutex_;
   std::condition_variable more_, done_;
   std::deque<Run*> runs_;  ///< runs with unassigned blocks

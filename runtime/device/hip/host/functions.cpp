@@ -122,11 +122,9 @@ hipError_t instantiate(hipGraphExec_t* executable, hipGraph_t graph, unsigned lo
 
 hipError_t launch_graph(hipGraphExec_t executable, hipStream_t stream) {
   return push(stream, [executable] {
-    return [commands = executable->commands](Execution& execution) {
-      for (const Command& command : *commands) {
-        if (execution.over()) return;
-        command(execution);
-      }
+    const bool turn = executable->replays++ % 2 == 1;
+    return [commands = executable->commands, turn](Execution& execution) {
+      run_graph(*commands, execution, turn);
     };
   });
 }
@@ -241,6 +239,7 @@ Functions functions() {
   hip.hipModuleGetGlobal = &get_global;
   hip.hipFuncGetAttribute = &get_attribute;
   hip.hipModuleLaunchKernel = &launch;
+  hip.launch_overlapping = &launch_overlapping;
   hip.set_device = &set_device;
   hip.reset_device = &reset_device;
   hip.abandon = &abandon;

@@ -92,34 +92,53 @@ std::uint32_t argument_bytes(hipFunction_t function) {
   return function->library->entry().argument_bytes;
 }
 
-hipError_t launch(hipFunction_t function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
-                  unsigned block_x, unsigned block_y, unsigned block_z, unsigned dynamic_bytes,
-                  hipStream_t stream, void**, void** extra) {
+namespace {
+
+hipError_t push_launch(hipFunction_t function, greta_host::Index grid, greta_host::Index block,
+                       unsigned dynamic_bytes, hipStream_t stream, void** extra, bool overlaps) {
   const auto job = std::make_shared<Job>();
   job->library = function->library;
   job->arguments = argument_block(extra);
   BlockRunner::Launch& launch = job->launch;
-  launch.grid = {grid_x, grid_y, grid_z};
-  launch.block = {block_x, block_y, block_z};
+  launch.grid = grid;
+  launch.block = block;
   launch.dynamic_bytes = dynamic_bytes;
   launch.arguments = job->arguments.data();
   launch.summary = &job->library->summary();
   launch.wave_size = architecture_info(imitated(current_device()->number))->subgroup_size;
-  const std::uint64_t threads = std::uint64_t{block_x} * block_y * block_z;
+  const std::uint64_t threads = std::uint64_t{block.x} * block.y * block.z;
   const greta_host::Entry& entry = job->library->entry();
   const std::uint64_t shared = std::uint64_t{dynamic_bytes} + job->library->summary().shared_bytes;
   if (threads == 0 || threads > max_block_threads || shared > entry.dynamic_bytes) {
     return hipErrorLaunchOutOfResources;
   }
-  if (job->arguments.size() < entry.argument_bytes || grid_x == 0 || grid_y == 0 || grid_z == 0) {
+  if (job->arguments.size() < entry.argument_bytes || grid.x == 0 || grid.y == 0 || grid.z == 0) {
     return hipErrorInvalidValue;
   }
-  return push(stream, [job] {
-    return [job](Execution& execution) {
-      auto fault = Executor::instance().run(*job, execution.cancelled);
+  return push(stream, [&] {
+    const auto run = [job](Execution& execution, Executor& executor,
+                           const std::function<void()>& earlier) {
+      auto fault = executor.run(*job, execution.cancelled, earlier);
       if (fault && !execution.cancelled) execution.failed->set(std::move(*fault));
     };
+    return Command(run, overlaps);
   });
+}
+
+}  // namespace
+
+hipError_t launch(hipFunction_t function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                  unsigned block_x, unsigned block_y, unsigned block_z, unsigned dynamic_bytes,
+                  hipStream_t stream, void**, void** extra) {
+  return push_launch(function, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, dynamic_bytes,
+                     stream, extra, false);
+}
+
+hipError_t launch_overlapping(hipFunction_t function, unsigned grid_x, unsigned grid_y,
+                              unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,
+                              unsigned dynamic_bytes, hipStream_t stream, void**, void** extra) {
+  return push_launch(function, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, dynamic_bytes,
+                     stream, extra, true);
 }
 
 }  // namespace greta::device::hip::host

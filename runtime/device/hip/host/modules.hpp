@@ -16,6 +16,12 @@ hipError_t launch(hipFunction_t function, unsigned grid_x, unsigned grid_y, unsi
                   unsigned block_x, unsigned block_y, unsigned block_z, unsigned dynamic_bytes,
                   hipStream_t stream, void** parameters, void** extra);
 
+/// Of a graph, the blocks of a launch may begin before the launch ahead of it (run_graph()).
+hipError_t launch_overlapping(hipFunction_t function, unsigned grid_x, unsigned grid_y,
+                              unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,
+                              unsigned dynamic_bytes, hipStream_t stream, void** parameters,
+                              void** extra);
+
 /// Returns the size in bytes of a kernel's argument block.
 std::uint32_t argument_bytes(hipFunction_t function);
 

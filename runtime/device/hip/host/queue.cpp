@@ -5,6 +5,33 @@
 
 namespace greta::device::hip::host {
 
+Command::Command(Launch its_launch, bool may_overlap)
+    : run([its_launch](Execution& execution) { its_launch(execution, Executor::instance(), {}); }),
+      launch(its_launch),
+      overlaps(may_overlap) {}
+
+void run_graph(const std::vector<Command>& commands, Execution& execution, bool turn) {
+  std::size_t done = 0;  // commands that have run
+  const auto run_until = [&](std::size_t end) {
+    for (; done < end && !execution.over(); ++done) {
+      const Command& command = commands[done];
+      command.launch ? command.launch(execution, Executor::for_earlier(), {})
+                     : command.run(execution);
+    }
+  };
+  for (std::size_t i = 0; i < commands.size() && !execution.over(); ++i) {
+    if (!commands[i].overlaps) continue;
+    turn = !turn;
+    if (!turn) continue;
+    std::once_flag once;
+    const std::function<void()> earlier = [&] { std::call_once(once, [&] { run_until(i); }); };
+    commands[i].launch(execution, Executor::instance(), earlier);
+    earlier();  // where no thread waited for it
+    done = i + 1;
+  }
+  run_until(commands.size());
+}
+
 void Failed::set(Fault fault) {
   const std::lock_guard lock(mutex_);
   if (failed_) return;
@@ -44,12 +71,12 @@ void Queue::work(const std::shared_ptr<State>& state) {
   for (;;) {
     state->changed.wait(lock, [&] { return state->closed || !state->commands.empty(); });
     if (state->commands.empty()) return;
-    Command command = std::move(state->commands.front());
+    std::optional<Command> command = std::move(state->commands.front());
     state->commands.pop_front();
     state->running = true;
     lock.unlock();
-    if (!state->execution.over()) command(state->execution);
-    command = nullptr;  // releases its objects before the queue is idle
+    if (!state->execution.over()) command->run(state->execution);
+    command.reset();  // releases its objects before the queue is idle
     lock.lock();
     state->running = false;
     if (state->idle()) state->changed.notify_all();

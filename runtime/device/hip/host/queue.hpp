@@ -9,6 +9,8 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "runtime/device/hip/host/executor.hpp"
 
@@ -35,8 +37,24 @@ struct Execution {
   bool over() const { return cancelled || *failed; }
 };
 
-/// A command does nothing once the execution is over, and returns early if it is running.
-using Command = std::function<void(Execution&)>;
+/// What a stream runs. It does nothing once the execution is over, and returns early if it is
+/// running.
+struct Command {
+  using Launch = std::function<void(Execution&, Executor&, const std::function<void()>& earlier)>;
+
+  template <typename Run>
+  Command(Run its_run) : run(std::move(its_run)) {}  // NOLINT: any function is a command
+  Command(Launch its_launch, bool may_overlap);
+
+  std::function<void(Execution&)> run;
+  Launch launch;          ///< of a kernel, by an executor (Executor::run); empty: something else
+  bool overlaps = false;  ///< may begin before the launch ahead of it ends
+};
+
+/// Runs commands in order, but every other launch that may overlap what is ahead of it begins
+/// first, as far as it does not wait for that. `turn` selects which. So launches overlap copies and
+/// fills, too, which is more than GPUs do.
+void run_graph(const std::vector<Command>& commands, Execution& execution, bool turn);
 
 /// Runs commands in order on its own OS thread, which ends after the last command.
 class Queue {

@@ -51,6 +51,7 @@ struct hipGraph {
 
 struct hipGraphExec {
   std::shared_ptr<const std::vector<host::Command>> commands;
+  unsigned replays = 0;
 };
 
 namespace host {

@@ -78,6 +78,8 @@ struct Calls {
   /// Writes 16 bytes to `to` when the barrier's phase ends.
   void (*stage_counted)(Thread& thread, const void* barrier, void* to, const unsigned char* from,
                         Site site);
+  /// Waits for the launch ahead of this one, where that has not run yet.
+  void (*await_launches)(Thread& thread);
   /// Ends the block, and the launch with a failure. Does not return.
   void (*fail)(Thread& thread, Site site, const char* why);
   // Of kernels that are built to find races; `code` is the address that the call returns to.

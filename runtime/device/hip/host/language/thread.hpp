@@ -51,6 +51,11 @@ __attribute__((section(".data"))) inline Thread* current = nullptr;
   __builtin_unreachable();
 }
 
+/// griddepcontrol.wait
+inline void await_launches() {
+  current->calls->await_launches(*current);
+}
+
 inline bool is_shared(const void* at) {
   return at >= current->entry->shared && at < current->entry->shared_end;
 }
