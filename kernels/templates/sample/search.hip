@@ -101,8 +101,8 @@ struct Search {
     return early ? early_shift : shift_of(smaller(beyond, 1U << 28));
   }
 
-  GRETA_DEVICE void clear_bins() const {
-    for (u32 i = thread_index(); i < BINS * COPIES; i += THREADS) s.count[i] = 0;
+  GRETA_DEVICE void clear_bins(u32 count = BINS * COPIES) const {
+    for (u32 i = thread_index(); i < count; i += THREADS) s.count[i] = 0;
     block_barrier();
   }
 
@@ -147,7 +147,7 @@ struct Search {
   // and what lies in the range is counted in bins, listed, or as ties of the section. Returns the
   // mass of what is nearer.
   GRETA_DEVICE u64 pass(Range range, u32 shift, Pass what) {
-    clear_bins();
+    if (what == counting) clear_bins();
     if (what == listing && thread_index() == 0) *s.listed = 0;
     block_barrier();
     Sums own = {0, 0, 0};
@@ -172,7 +172,7 @@ struct Search {
       s.part_high[section] = u32(part.least >> 32);
       s.part_ties[section] = part.count;
     }
-    merge_bins();
+    if (what == counting) merge_bins();
     const Sums all = reduce_threads<THREADS>(own, Plus{}, s.sums);
     row_mass = all.least + all.most;
     block_barrier();
@@ -289,7 +289,7 @@ struct Search {
     u64 nearer = held_mass;
     while (range.span > 1) {
       const u32 shift = shift_of(range.span, list_bins);
-      clear_bins();
+      clear_bins(3 * list_bins);
       for (u32 i = thread; i < *s.listed; i += THREADS) {
         const u32 far = s.list_far[i], inside = far - range.from, bin = inside >> shift;
         if (inside >= range.span) continue;

@@ -206,7 +206,6 @@ class Batch : public ::testing::TestWithParam<const char*> {
     LlamaOptions options;
     options.capacity = 96;
     options.sample = sampler != nullptr;
-    options.penalties = options.sample;
     LlamaRunner llama(*runtime_, weights, options);
     if (sampler != nullptr) llama.sample(*sampler);
     llama.feed(request.prompt);
@@ -299,34 +298,6 @@ TEST_P(Batch, DrawsWhatEachSeedDrawsAlone) {
     const SamplerOptions sampler{.temperature = 1.5, .seed = requests[i].seed, .top_k = 50};
     EXPECT_EQ(batch.sequence(i).generated, alone(weights, requests[i], &sampler)) << i;
   }
-}
-
-// More sequences than lanes, so that rows of the history get other sequences, also after a reset.
-TEST_P(Batch, PenalisesTheTokensOfEachSequenceAlone) {
-  const LlamaDeviceWeights weights = upload_weights(*runtime_, model(), DType::f32);
-  LlamaBatchOptions options = small_batch();
-  options.sample = options.penalties = true;
-  LlamaBatch batch(*runtime_, weights, options);
-  const std::vector<LlamaRequest> requests{
-      {prompt_of(40, 0), 9}, {prompt_of(3, 1), 4}, {{1}, 12}, {prompt_of(20, 2), 7}, {{1, 9}, 6}};
-  SamplerOptions sampler{.repetition = 1.2, .frequency = 3, .presence = 20};
-  for (int turn = 0; turn < 2; ++turn) {
-    batch.sample(sampler);
-    for (std::size_t i = turn; i < requests.size(); ++i) batch.add(requests[i]);
-    while (batch.step()) {
-    }
-    for (std::size_t i = turn; i < requests.size(); ++i) {
-      const Ids& ids = batch.sequence(i - turn).generated;
-      EXPECT_EQ(ids, alone(weights, requests[i], &sampler)) << i;
-      std::set<std::int32_t> all(requests[i].prompt.begin(), requests[i].prompt.end());
-      for (const std::int32_t id : ids) EXPECT_TRUE(all.insert(id).second) << id << " is repeated";
-    }
-    batch.reset();
-  }
-  LlamaBatchOptions without = small_batch();
-  without.sample = true;
-  LlamaBatch other(*runtime_, weights, without);
-  expect_refused([&] { other.sample(sampler); }, "penalties is not set");
 }
 
 // Biases of a projection, and norms of heads, which only the fused append computes.
