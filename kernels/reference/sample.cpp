@@ -20,8 +20,9 @@ namespace {
 using reference::u;
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr double unit = 0x1p-31;    ///< of kernels' weights, relative to that of the largest
-constexpr double octaves = 32.001;  ///< a token that is farther away has no weight
+constexpr double full_weight = 0x1p29 - 1;  ///< the largest of kernels' weights, which are integers
+constexpr double unit = 1 / full_weight;
+constexpr double octaves = 29.001;  ///< a token that is farther away has no weight
 constexpr double log2_e = 1.4426950408889634;
 
 /// The settings of a row's draw, with those that are off at values without effect.
@@ -45,7 +46,9 @@ Settings settings_of(const HostTensor& settings, const HostTensor& seeds, std::i
   s.temperature = value(0) > 0x1p-64 ? std::min(value(0), 0x1p128) : 0;
   if (value(1) >= 1 && value(1) < 0x1p31) s.top_k = std::floor(value(1));
   if (value(2) < 1) s.top_p = std::max(0.0, value(2));
-  if (value(3) > 0) s.least = std::floor(std::min(1.0, value(3)) / unit) * unit;
+  if (value(3) > 0) {
+    s.least = std::min(full_weight, std::floor(std::min(1.0, value(3)) * 0x1p29)) * unit;
+  }
   const auto random = philox4x32({seed(2), 0, 0, 0}, {seed(0), seed(1)});
   s.uniform = (random[1] + random[0] * 0x1p-32) * 0x1p-32;
   return s;
@@ -178,7 +181,7 @@ std::vector<Token> weigh(const HostTensor& x, std::int64_t row, double largest,
     if (distance > octaves) continue;
     Token token{column, logit, distance, std::exp2(-distance)};
     if (distance > 0) {
-      token.error = token.weight * (0.7 * distance_error(distance) + 0x1p-22) + unit / 2;
+      token.error = token.weight * (0.7 * distance_error(distance) + 0x1p-22) + unit;
     }
     tokens.push_back(token);
   }

@@ -97,6 +97,15 @@ class Batch(Case):
         alone = self.run_greta("--model", MODEL, "--prompt", "Once", "--device", "lavapipe", *words)
         self.assertEqual(json.loads(alone.stdout)["ids"], twice[0][0]["ids"])
 
+    def test_penalties_are_of_each_sequence_alone(self):
+        words = ("--tokens", 12, "--presence-penalty", 50, "--json")
+        result = self.several(*words, "--batch", 2, prompts="Once upon\nOnce\nThe dog\n")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        for told in json.loads(result.stdout)["sequences"]:
+            self.assertEqual(len(set(told["prompt_ids"] + told["ids"])), len(set(told["prompt_ids"])) + 12)
+            alone = self.run_greta("--model", MODEL, "--prompt", told["prompt"], "--device", "lavapipe", *words)
+            self.assertEqual(json.loads(alone.stdout)["ids"], told["ids"])
+
     def test_a_mix_is_benchmarked(self):
         file = self.folder / "bench.csv"
         result = self.run_greta("bench", "--config", self.config(), "--batch-mix", self.mix(), "--batch", 2, "--rounds", 2,

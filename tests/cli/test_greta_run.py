@@ -105,6 +105,27 @@ class Run(RunCase):
         self.assertEqual(first, again)
         self.assertNotEqual(first, other)
 
+    def test_penalties_of_tokens_that_the_text_has(self):
+        """Without a temperature, the text is the same on both devices, with a graph or without."""
+        prompt = self.told("--tokens", 1)["prompt_ids"]
+        texts = []
+        for words in (("--presence-penalty", 100), ("--frequency-penalty", 100), ("--repetition-penalty", 90)):
+            texts.append(self.told("--tokens", 24, *words)["ids"])
+            # A repeated token's logit would have to be far above all others'.
+            self.assertEqual(len(set(prompt + texts[-1])), len(set(prompt)) + 24, words)
+        self.assertEqual(texts[0], texts[1])  # each token occurs once
+        self.assertNotEqual(texts[0], STORY[:24])
+        # Presence is of the token, frequency of each of its occurrences.
+        once, each = (self.told("--tokens", 24, f"--{name}-penalty", -5)["ids"] for name in ("presence", "frequency"))
+        self.assertNotEqual(once, each)
+        for words, device in (("--no-graph",), "lavapipe"), ((), "hip-host:0"):
+            self.assertEqual(self.told("--tokens", 24, "--presence-penalty", 100, *words, device=device)["ids"], texts[0])
+        off = ("--presence-penalty", 0, "--frequency-penalty", 0, "--repetition-penalty", 1)
+        self.assertEqual(self.told("--tokens", 24, *off)["ids"], STORY[:24])
+        self.assertLess(len(set(each)), 5)  # the more often, the likelier
+        drawn = ("--tokens", 12, "--temperature", 1, "--seed", 3, "--frequency-penalty", 1)
+        self.assertEqual(self.told(*drawn)["ids"], self.told(*drawn, device="hip-host:0")["ids"])
+
     def test_a_full_cache_ends_the_text_and_says_so(self):
         result = self.story("--tokens", 60, "--capacity", 16)
         self.assertEqual(result.returncode, 0, result.stderr)
@@ -228,6 +249,11 @@ class RunBadInput(RunCase):
                 (("--model", MODEL, "--temperature", -1),
                  "--temperature -1: must be a number of at least 0"),
                 (("--model", MODEL, "--top-p", 0), "--top-p 0: must be a number above 0 and at most 1"),
+                (("--model", MODEL, "--repetition-penalty", 0),
+                 "--repetition-penalty 0: must be a number above 0 and at most 100"),
+                (("--model", MODEL, "--frequency-penalty", "often"), "--frequency-penalty often: must be a number"),
+                (("--model", MODEL, "--presence-penalty", 101), "--presence-penalty 101: must be a number"),
+                (("--model", MODEL, "--presence-penalty", 1, "--sample", "host"), "--sample host: not with penalties"),
                 (("--model", MODEL, "--dtype", "i8"), "i8"),
                 (("--model", MODEL, "--capacity", 513), "--capacity"),
                 (("--model", MODEL, "--device", "nonesuch"), "nonesuch"),

@@ -262,6 +262,7 @@ TEST_P(Sample, EarlyBinsKeepTheSameTokens) {
       device_, problem,
       parsed(problem, info_, "row THREADS=64 VEC=4 ITEMS=2 BINS=256 COPIES=1 LIST=512"), inputs);
   for (const char* text : {"early THREADS=64 VEC=4 ITEMS=2 BINS=4096 COPIES=1 LIST=512",
+                           "early THREADS=256 VEC=4 ITEMS=4 BINS=8192 COPIES=1 LIST=1024",
                            "early THREADS=128 VEC=1 ITEMS=8 BINS=512 COPIES=2 LIST=2048"}) {
     const auto early = run(device_, problem, parsed(problem, info_, text), inputs);
     const Verdict verdict = reference->check(early);
@@ -334,10 +335,21 @@ TEST_P(Sample, DrawsHaveTheirProbabilities) {
   }
 }
 
+// Penalties take no launch more in `split`, and one in the other variants.
+TEST_P(Sample, HasAtMostTwoLaunches) {
+  for (const std::int64_t history : {0, 20}) {
+    const Problem problem = problem_of(DType::f32, 3, 1500, history);
+    for (const std::string& text : configs_of(device_)) {
+      const auto plan = sample().plan(problem, info_, parsed(problem, info_, text)).value();
+      const bool split = text.starts_with("split");
+      EXPECT_EQ(plan.launches.size(), split || history > 0 ? 2U : 1U) << text;
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Devices, Sample, ::testing::ValuesIn(test::usable_devices()),
                          [](const auto& instance) { return test::device_name(instance.param); });
 
-// Also the penalised logits have equal bits.
 // Threads keep their parts of the row in registers, so that they leave shared memory to the bins.
 TEST(SampleSpace, HasAllBinsThatFitSharedMemory) {
   const Problem problem = problem_of(DType::f16, 2, 65536);
@@ -358,6 +370,7 @@ TEST(SampleSpace, HasAllBinsThatFitSharedMemory) {
   }
 }
 
+// Also the penalised logits have equal bits.
 TEST(SampleEverywhere, EqualSeedsGiveEqualTokens) {
   for (const std::int64_t history : {0, 20}) {
     const Problem problem = problem_of(DType::f32, 60, 1500, history);

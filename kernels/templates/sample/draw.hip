@@ -17,14 +17,14 @@ struct Draw : Search {
   }
 
   // The mass of some tokens, of which `ties` of those at the border are kept.
-  GRETA_DEVICE static u64 kept_mass(Sums sums, u32 ties, u32 tie_weight) {
+  GRETA_DEVICE static u64 kept_mass(Mass sums, u32 ties, u32 tie_weight) {
     return sums.least + u64(smaller(sums.count, ties)) * tie_weight;
   }
 
   // Leaves the thread in whose part a draw ends, of which `left` is left, and what is left there.
-  GRETA_DEVICE void find_part(const Scan& scan, u64 left, u32 ties, u32 tie_weight) const {
-    const auto ends = [&](Sums sums) { return left < kept_mass(sums, ties, tie_weight); };
-    Sums before;
+  GRETA_DEVICE void find_part(const Scan<Mass>& scan, u64 left, u32 ties, u32 tie_weight) const {
+    const auto ends = [&](Mass sums) { return left < kept_mass(sums, ties, tie_weight); };
+    Mass before;
     if (!reaches(scan, ends, before)) return;
     *s.found = {thread_index(), ties - smaller(ties, before.count),
                 left - kept_mass(before, ties, tie_weight)};
@@ -53,11 +53,11 @@ struct Draw : Search {
 
   GRETA_DEVICE int draw_from(Border border) const {
     const u32 tie_weight = weight(border.far), thread = thread_index();
-    Sums own = {0, 0, 0};
+    Mass own = {0, 0};
     if (thread < sections) {
-      own = {s.part_ties[thread], joined(s.part_low[thread], s.part_high[thread]), 0};
+      own = {s.part_ties[thread], joined(s.part_low[thread], s.part_high[thread])};
     }
-    const Scan of_sections = scan_threads(own, s.sums);
+    const Scan<Mass> of_sections = scan_threads(own, s.masses);
     const u32 kept = smaller(of_sections.all.count, border.ties);
     find_part(of_sections,
               multiply_high(settings.random, kept_mass(of_sections.all, kept, tie_weight)), kept,
@@ -69,13 +69,13 @@ struct Draw : Search {
     const u32 end = smaller((section.index + 1) * length, cols);
     const u32 from = smaller(section.index * length + thread * each, end);
     const u32 to = smaller(from + each, end);
-    own = {0, 0, 0};
+    own = {0, 0};
     for (u32 column = from; column < to; ++column) {
       const u32 far = distance(to_float(x[column]));
       if (far < border.far) own.least += weight(far);
       if (far == border.far) ++own.count;
     }
-    const Scan of_parts = scan_threads(own, s.sums);
+    const Scan<Mass> of_parts = scan_threads(own, s.masses);
     find_part(of_parts, section.mass, section.count, tie_weight);
     block_barrier();
 

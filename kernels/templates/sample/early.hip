@@ -11,8 +11,8 @@ constexpr float rounder = 0x1.8p23f;
 constexpr u32 margin = BINS / 4;
 
 struct EarlyDraw : Draw {
-  // The largest of a vector of each thread.
-  GRETA_DEVICE float largest_of_some(float* maxima) const {
+  // The largest of a thread's first vector.
+  GRETA_DEVICE static float largest_of_vector(const In* x, u32 cols) {
     const u32 length = section_length(cols), lane = thread_index() % section_lanes;
     const u32 from = thread_index() / section_lanes * length, col = from + lane * VEC;
     float seen = float_from_bits(0xff800000U);
@@ -21,17 +21,18 @@ struct EarlyDraw : Draw {
       GRETA_UNROLL
       for (int j = 0; j < VEC; ++j) seen = larger(seen, element(vector, j));
     }
-    return reduce_threads<THREADS>(seen, Larger{}, maxima);
+    return seen;
   }
 
-  // Leaves the histogram of the row, of which `early` tells the kind.
-  GRETA_DEVICE void measure_row(float* maxima) {
+  // Leaves the histogram of the row, of which `early` tells the kind. `some`: the largest of a
+  // vector of each thread.
+  GRETA_DEVICE void measure_row(float some, float* maxima) {
     begin();
     if (!filters())
       return relate_to(reduce_threads<THREADS>(largest(x, 0, cols), Larger{}, maxima));
     constexpr u32 shift = early_shift;
     const float step = scale / float(1U << shift);
-    const float seen = largest_of_some(maxima) * step;
+    const float seen = reduce_threads<THREADS>(some, Larger{}, maxima) * step;
     clear_bins();
     // With a smaller scale, logits whose difference is no number in f32, and which have no
     // probability therefore, may lie in a bin.
@@ -45,15 +46,17 @@ struct EarlyDraw : Draw {
       walk(x, 0, cols, [&](float value, u32) {
         own = larger(own, value);
         const float place = multiply_add(value, -step, origin);
-        if (place < rounder + float(BINS - 1)) {
-          add_shared(count + (bits_of(larger(place, rounder)) - bits_of(rounder)) * COPIES, 1);
-        }
+        // Also of a NaN.
+        const float bin = larger(lesser(place, rounder + float(BINS - 1)), rounder);
+        add_shared(count + (bits_of(bin) - bits_of(rounder)) * COPIES, 1);
       });
     } else {
       own = largest(x, 0, cols);
     }
     relate_to(reduce_threads<THREADS>(own, Larger{}, maxima));
     merge_bins();
+    // What has no bin is in the last one, of which this thread has the sums.
+    if (thread_index() == (BINS - 1) / own_bins) s.count[BINS - 1] = 0;
     const float place = multiply_add(most, -step, origin);
     early = near_zero && place > rounder - float(BINS);
     if (early) {
@@ -72,8 +75,11 @@ sample_early(const In* __restrict__ x, const float* __restrict__ settings,
   GRETA_SAMPLE_SHARED;
   const u32 row = block_index<THREADS>();
   if (row >= rows) return;
-  EarlyDraw draw{{{shared, x + row_start(row, cols), cols, settings_of(settings, seeds, row)}}};
-  draw.measure_row(maxima);
+  const In* const own = x + row_start(row, cols);
+  // Loaded at the same time as the settings.
+  const float some = EarlyDraw::largest_of_vector(own, cols);
+  EarlyDraw draw{{{shared, own, cols, settings_of(settings, seeds, row)}}};
+  draw.measure_row(some, maxima);
   const int drawn = draw.token(true);
   if (thread_index() == 0) token[row] = drawn;
 }

@@ -56,44 +56,52 @@ GRETA_DEVICE void lanes_meet() {
 #endif
 }
 
+// Elements whose weights have a sum of 32 bits.
+constexpr u32 summed = VEC % 8 == 0 ? 8 : VEC;
+static_assert(u64(summed) * full_weight < u64(1) << 32 && VEC % summed == 0, "sums fit");
+
 // The masses of what is nearer than a range and of all, and a bit for each element of a round that
-// lies in the range.
+// lies in the range. `limited`: tokens before `farthest` may have no probability.
+template <bool limited>
 struct Listing {
   u32 from, end, beyond;
-  u32 near_low = 0, near_high = 0, all_low = 0, all_high = 0;
+  u64 nearer = 0, all = 0;
+  u32 few_nearer = 0, few = 0;  // of up to `summed` elements
 
   GRETA_DEVICE Listing(Range range, u32 row_end)
       : from(range.from), end(smaller(range.from + range.span, row_end)), beyond(row_end) {}
 
   GRETA_DEVICE void add(u32 far, u32 weight, u32 number, RoundBits& noted) {
+    const bool first = number % summed == 0, last = number % summed == summed - 1;
+    const u32 own = !limited || far < beyond ? weight : 0;
+    u32 near = far < from ? weight : 0;
 #if defined(GRETA_NVIDIA)
-    // NVRTC selects the weight or 0, and then adds it.
-    asm("{\n"
-        ".reg .pred nearer, inside, any;\n"
-        "setp.lt.u32 any, %4, %8;\n"
-        "setp.lt.u32 nearer, %4, %6;\n"
-        "@any add.cc.u32 %0, %0, %5;\n"
-        "@any addc.u32 %1, %1, 0;\n"
-        "@nearer add.cc.u32 %2, %2, %5;\n"
-        "@nearer addc.u32 %3, %3, 0;\n"
-        "}"
-        : "+r"(all_low), "+r"(all_high), "+r"(near_low), "+r"(near_high)
-        : "r"(far), "r"(weight), "r"(from), "r"(end), "r"(beyond));
+    if constexpr (sizeof(RoundBits) == 4) {
+      // Two comparisons in place of three.
+      asm("{\n"
+          ".reg .pred nearer, inside;\n"
+          "setp.lt.u32 nearer, %2, %4;\n"
+          "setp.lt.and.u32 inside, %2, %5, !nearer;\n"
+          "selp.u32 %0, %3, 0, nearer;\n"
+          "@inside or.b32 %1, %1, %6;\n"
+          "}"
+          : "=r"(near), "+r"(noted)
+          : "r"(far), "r"(weight), "r"(from), "r"(end), "r"(1U << number % 32));
+    } else {
+      if (far >= from && far < end) noted |= RoundBits(1) << number;
+    }
 #else
-    add_to(all_low, all_high, far < beyond ? weight : 0);
-    add_to(near_low, near_high, far < from ? weight : 0);
-#endif
     if (far >= from && far < end) noted |= RoundBits(1) << number;
+#endif
+    few = first ? own : few + own;
+    few_nearer = first ? near : few_nearer + near;
+    if (last) {
+      all += few;
+      nearer += few_nearer;
+    }
   }
 
   GRETA_DEVICE Sums sums() const {
-    const u64 nearer = joined(near_low, near_high);
-    return {0, nearer, joined(all_low, all_high) - nearer};
-  }
-
- private:
-  GRETA_DEVICE static void add_to(u32& low, u32& high, u32 weight) {
-    low += weight;
-    high += low < weight ? 1 : 0;
+    return {0, nearer, all - nearer};
   }
 };

@@ -4,7 +4,7 @@
 
 // Distances to a row's largest logit, in octaves of the probability with 24 fractional bits. Those
 // of `farthest` and more have no probability.
-const uint farthest = 1u << 29;
+const uint farthest = 29u << 24;
 
 uint multiply_high(uint a, uint b) {
   uint high, low;
@@ -12,18 +12,32 @@ uint multiply_high(uint a, uint b) {
   return high;
 }
 
-// 2^31 2^(-far / 2^24), far < farthest, to the nearest integer: within 2^-22.6 of it before it is
-// rounded, and exact for whole octaves. The polynomial agrees with 2^-f at the Chebyshev extrema of
-// [0, 1]. It decreases.
-uint weight_at(uint far) {
-  const uint f = far << 8, octaves = far >> 24;
-  uint sum = 0x003e1950u;
-  sum = 0x025c178du - multiply_high(f, sum);
-  sum = 0x0e290391u - multiply_high(f, sum);
-  sum = 0x3d7cf79eu - multiply_high(f, sum);
-  sum = 0xb171f24bu - multiply_high(f, sum);
-  const uint weight = 0x80000000u - (multiply_high(f, sum) >> 1);
-  return (weight + ((1u << octaves) >> 1)) >> octaves;
+// The largest weight, and powers of 2 for weights: what an octave is divided into.
+const uint full_weight = 0x1fffffffu;
+#define POWERS 512
+
+// full_weight 2^(-i / POWERS), within 1 of it, and that one for i = 0.
+uint power_at(uint i) {
+  uint power = 0xffffffffu;
+  // 2^32 2^-(1/2), 2^-(1/4), ...
+  if ((i & 256) != 0) power = multiply_high(power, 0xb504f334u);
+  if ((i & 128) != 0) power = multiply_high(power, 0xd744fccbu);
+  if ((i & 64) != 0) power = multiply_high(power, 0xeac0c6e8u);
+  if ((i & 32) != 0) power = multiply_high(power, 0xf5257d15u);
+  if ((i & 16) != 0) power = multiply_high(power, 0xfa83b2dbu);
+  if ((i & 8) != 0) power = multiply_high(power, 0xfd3e0c0du);
+  if ((i & 4) != 0) power = multiply_high(power, 0xfe9e115cu);
+  if ((i & 2) != 0) power = multiply_high(power, 0xff4ecb59u);
+  if ((i & 1) != 0) power = multiply_high(power, 0xffa75652u);
+  return power >> 3;
+}
+
+// full_weight 2^(-far / 2^24), far <= farthest: `power` of its octave's part, less a part of the chord
+// to the next one. The chord is above 2^-x by up to 2^-22.03 of it; the integer is less by up to 1. It
+// decreases. At `farthest` it is 0, nearer at least 1.
+uint weight_from(uint far, uint power) {
+  const uint chord = 0x0058a9adu;  // 2^32 (1 - 2^(-1 / POWERS))
+  return (power - multiply_high(power, multiply_high(far << 17, chord))) >> (far >> 24);
 }
 
 // |a| / |b|, rounded towards 0, of normal numbers with a normal quotient. Division instructions

@@ -6,7 +6,7 @@
 
 // Distances to a row's largest logit, in octaves of the probability with 24 fractional bits. Those
 // of `farthest` and more have no probability.
-constexpr u32 farthest = 1U << 29;
+constexpr u32 farthest = 29U << 24;
 
 // The upper 32 bits of a product.
 GRETA_DEVICE u32 multiply_high(u32 a, u32 b) {
@@ -17,28 +17,32 @@ GRETA_DEVICE u32 multiply_high(u32 a, u32 b) {
 #endif
 }
 
-// The words, `high` first, shifted to the right: the lower one.
-GRETA_DEVICE u32 shift_right(u32 high, u32 low, u32 bits) {
-#if defined(GRETA_NVIDIA)
-  return __funnelshift_r(low, high, bits);
-#else
-  return u32((u64(high) << 32 | low) >> (bits & 31));
-#endif
+// The largest weight, of which eight have a sum of 32 bits, and powers of 2 for weights: what an
+// octave is divided into.
+constexpr u32 full_weight = 0x1fffffffU, powers = 512;
+
+// full_weight 2^(-i / powers), within 1 of it, and that one for i = 0.
+GRETA_DEVICE u32 power_at(u32 i) {
+  u32 power = 0xffffffffU;
+  // 2^32 2^-(1/2), 2^-(1/4), ...
+  if ((i & 256) != 0) power = multiply_high(power, 0xb504f334U);
+  if ((i & 128) != 0) power = multiply_high(power, 0xd744fccbU);
+  if ((i & 64) != 0) power = multiply_high(power, 0xeac0c6e8U);
+  if ((i & 32) != 0) power = multiply_high(power, 0xf5257d15U);
+  if ((i & 16) != 0) power = multiply_high(power, 0xfa83b2dbU);
+  if ((i & 8) != 0) power = multiply_high(power, 0xfd3e0c0dU);
+  if ((i & 4) != 0) power = multiply_high(power, 0xfe9e115cU);
+  if ((i & 2) != 0) power = multiply_high(power, 0xff4ecb59U);
+  if ((i & 1) != 0) power = multiply_high(power, 0xffa75652U);
+  return power >> 3;
 }
 
-// 2^31 2^(-far / 2^24), far < farthest, to the nearest integer: within 2^-22.6 of it before it is
-// rounded, and exact for whole octaves. The polynomial agrees with 2^-f at the Chebyshev extrema of
-// [0, 1]. It decreases. At `farthest` it is any number.
-GRETA_DEVICE u32 weight_at(u32 far) {
-  const u32 f = far << 8, octaves = far >> 24;
-  u32 sum = 0x003e1950U;
-  sum = 0x025c178dU - multiply_high(f, sum);
-  sum = 0x0e290391U - multiply_high(f, sum);
-  sum = 0x3d7cf79eU - multiply_high(f, sum);
-  sum = 0xb171f24bU - multiply_high(f, sum);
-  // 2^31 and half of what is shifted out
-  const u32 rounded = shift_right(1, 1U << (octaves & 31), 1);
-  return shift_right(0, rounded - (multiply_high(f, sum) >> 1), octaves);
+// full_weight 2^(-far / 2^24), far <= farthest: `power` of its octave's part, less a part of the
+// chord to the next one. The chord is above 2^-x by up to 2^-22.03 of it; the integer is less by up
+// to 1. It decreases. At `farthest` it is 0, nearer at least 1.
+GRETA_DEVICE u32 weight_of(u32 far, u32 power) {
+  constexpr u32 chord = 0x0058a9adU;  // 2^32 (1 - 2^(-1 / powers))
+  return (power - multiply_high(power, multiply_high(far << 17, chord))) >> (far >> 24);
 }
 
 // |a| / |b|, rounded towards 0, of normal numbers with a normal quotient. Division instructions

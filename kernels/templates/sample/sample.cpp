@@ -80,13 +80,14 @@ struct Workspace {
   std::int64_t counters, most, histograms, bytes;
 };
 
-/// Returns the shared memory of a workgroup: bins, the list, sections of the row, and what scans
-/// and reductions need. In HIP, a thread's part is in registers; GLSL has parts of the row and
-/// their runs there, and without whole subgroups a word for each thread.
+/// Returns the shared memory of a workgroup: powers of 2, bins, the list, sections of the row, and
+/// what scans and reductions need. In HIP, a thread's part is in registers; GLSL has parts of the
+/// row and their runs there, and without whole subgroups a word for each thread.
 std::int64_t shared_bytes(const Config& config, const DeviceInfo& device) {
-  const std::int64_t lists = 4 * config["BINS"] * config["COPIES"] + 8 * config["LIST"];
+  constexpr std::int64_t powers = 4 * 512;
+  const std::int64_t lists = powers + 4 * config["BINS"] * config["COPIES"] + 8 * config["LIST"];
   const std::int64_t threads = config["THREADS"];
-  if (device.language == Language::hip) return lists + 40 * (threads / 32) + 256;
+  if (device.language == Language::hip) return lists + 56 * (threads / 32) + 256;
   const bool by_memory = whole_subgroups(device, config["THREADS"]) == 0;
   const std::int64_t runs = std::max<std::int64_t>(config["BINS"], threads) / 32;
   return lists + 12 * threads + 12 * runs + config["BINS"] / 4 + 512 +
@@ -136,7 +137,7 @@ std::vector<Parameter> parameters(const SampleShape& shape) {
   return {{"THREADS", {64, 128, 256, 512, 1024}},
           {"VEC", vector_widths(shape.in)},
           {"ITEMS", {1, 2, 4, 8}},
-          {"BINS", {256, 512, 1024, 2048, 4096}},
+          {"BINS", {256, 512, 1024, 2048, 4096, 8192}},
           {"COPIES", {1, 2, 4}},
           {"LIST", {512, 1024, 2048}}};
 }
@@ -182,7 +183,7 @@ Config defaults_with(const SampleShape& shape, const DeviceInfo& device, const c
                  {"COPIES", 1},
                  {"LIST", std::max(1024, bins / 2)}}};
   while (config["BINS"] > 256 && shared_bytes(config, device) > shared_limit(device)) {
-    config.value("BINS") /= 2;
+    if (config["LIST"] == 1024) config.value("BINS") /= 2;
     config.value("LIST") = 1024;
   }
   return config;
@@ -261,6 +262,21 @@ class Planner {
     }
   }
 
+  /// Launches what finds the largest logit of each part of `part` columns, after its penalties.
+  void largest(const Argument& most, const Argument& part) {
+    const bool history = shape_.history > 0;
+    std::vector<Argument> arguments{OperandArgument{0}};
+    if (history) {
+      arguments.insert(arguments.end(),
+                       {OperandArgument{3}, OperandArgument{4}, WorkspaceArgument{0}});
+    }
+    arguments.insert(arguments.end(), {most, extent(shape_.rows), extent(shape_.cols), part});
+    if (history) arguments.push_back(extent(shape_.history));
+    defines_.emplace_back("HISTORY", history ? "1" : "0");
+    sample("sample/most", config_["SPLIT"], std::move(arguments));
+    defines_.pop_back();
+  }
+
   static Argument extent(std::int64_t value) { return static_cast<std::uint32_t>(value); }
 
   LaunchPlan take(const Workspace& workspace) {
@@ -294,12 +310,12 @@ LaunchPlan plan(const SampleShape& shape, const DeviceInfo& device, const Config
   };
   const Workspace workspace(shape, config);
   Planner planner(shape, device, config);
-  if (shape.history > 0) planner.penalise();
   const Argument rows = Planner::extent(shape.rows), cols = Planner::extent(shape.cols);
   const std::size_t token = shape.history > 0 ? 5 : 3;
   std::vector<Argument> arguments{OperandArgument{0}, OperandArgument{1}, OperandArgument{2},
                                   OperandArgument{token}};
   if (!config.has("SPLIT")) {
+    if (shape.history > 0) planner.penalise();
     arguments.insert(arguments.end(), {rows, cols});
     planner.sample(config.variant == "early" ? "sample/early" : "sample/row", 1,
                    std::move(arguments));
@@ -307,7 +323,7 @@ LaunchPlan plan(const SampleShape& shape, const DeviceInfo& device, const Config
   }
   const Argument part = Planner::extent(part_of(shape, config));
   const Argument most = place(workspace.most);
-  planner.sample("sample/most", config["SPLIT"], {OperandArgument{0}, most, rows, cols, part});
+  planner.largest(most, part);
   arguments.insert(arguments.end(), {most, place(workspace.histograms), place(workspace.counters),
                                      rows, cols, part});
   planner.sample("sample/split", config["SPLIT"], std::move(arguments));
@@ -331,7 +347,7 @@ Operation make_sample() {
   t.bound =
       "the token of FP64 arithmetic, or one to which the bounds of the weights permit a border to "
       "move: an exponent within 4.4u of itself and 2^-24, its power within 2^-22, a weight within "
-      "2^-32 of the largest; u = 2^-24. Penalised logits: 2u for a quotient, u for each other "
+      "2^-29 of the largest; u = 2^-24. Penalised logits: 2u for a quotient, u for each other "
       "operation, and the rounding of x";
   t.out_of_range =
       "tokens of the history below 0, or not below cols, are skipped; a NaN is never drawn; a row "

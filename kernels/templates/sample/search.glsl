@@ -18,6 +18,7 @@
 #define RUNS PART_RUNS
 #endif
 
+shared uint powers_of_2[POWERS];
 // Masses have two words.
 shared uint bins_count[BINS * COPIES];
 shared uint list_far[LIST], list_column[LIST], list_length;
@@ -78,7 +79,11 @@ Range held;
 uint64_t held_mass;  // of those nearer
 uint64_t row_mass;   // after a pass
 
+uint weight_at(uint far) { return weight_from(far, powers_of_2[far >> 15 & POWERS - 1]); }
+
 void begin(uint64_t row, uint length, Settings with, int largest_order) {
+  for (uint i = thread_index(); i < POWERS; i += THREADS) powers_of_2[i] = power_at(i);
+  barrier();
   x = row;
   cols = length;
   settings = with;

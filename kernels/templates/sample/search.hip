@@ -46,6 +46,7 @@ struct Search {
 
   // What does not depend on the row.
   GRETA_DEVICE void begin() {
+    s.fill_powers();
     greedy = !(settings.temperature > 0x1p-64f);
     // 2^24 / ln 2 / temperature
     if (!greedy) scale = divide(0x1.715476p+24f, settings.temperature);
@@ -80,6 +81,7 @@ struct Search {
     return !greedy && far < float(farthest) ? u32(far) : farthest;
   }
 
+  GRETA_DEVICE u32 weight_at(u32 far) const { return s.weight_at(far); }
   // 0 where the token has no probability.
   GRETA_DEVICE u32 weight(u32 far) const { return far < beyond ? weight_at(far) : 0; }
 
@@ -99,8 +101,8 @@ struct Search {
     return early ? early_shift : shift_of(smaller(beyond, 1U << 28));
   }
 
-  GRETA_DEVICE void clear_bins() const {
-    for (u32 i = thread_index(); i < BINS * COPIES; i += THREADS) s.count[i] = 0;
+  GRETA_DEVICE void clear_bins(u32 count = BINS * COPIES) const {
+    for (u32 i = thread_index(); i < count; i += THREADS) s.count[i] = 0;
     block_barrier();
   }
 
@@ -145,12 +147,12 @@ struct Search {
   // and what lies in the range is counted in bins, listed, or as ties of the section. Returns the
   // mass of what is nearer.
   GRETA_DEVICE u64 pass(Range range, u32 shift, Pass what) {
-    clear_bins();
+    if (what == counting) clear_bins();
     if (what == listing && thread_index() == 0) *s.listed = 0;
     block_barrier();
     Sums own = {0, 0, 0};
     if (what == listing && most < float_from_bits(0x7f800000U)) {
-      own = list_range(range);
+      own = beyond < farthest ? list_range<true>(range) : list_range<false>(range);
     } else {
       walk(x, 0, cols, [&](float value, u32 column) {
         const u32 far = distance(value), inside = far - range.from, w = weight(far);
@@ -163,15 +165,15 @@ struct Search {
         if (what == listing) list(far, column);
       });
     }
-    const Sums part = reduce_lanes<section_lanes>(own, PlusSums{});
+    const Sums part = reduce_lanes<section_lanes>(own, Plus{});
     if (thread_index() % section_lanes == 0) {
       const u32 section = thread_index() / section_lanes;
       s.part_low[section] = u32(part.least);
       s.part_high[section] = u32(part.least >> 32);
       s.part_ties[section] = part.count;
     }
-    merge_bins();
-    const Sums all = scan_threads(own, s.sums).all;
+    if (what == counting) merge_bins();
+    const Sums all = reduce_threads<THREADS>(own, Plus{}, s.sums);
     row_mass = all.least + all.most;
     block_barrier();
     return all.least;
@@ -186,8 +188,9 @@ struct Search {
 
   // A thread's part of a pass that lists, with few instructions for each token: what is listed is
   // rare, so a round notes its elements, and they are read again. The largest logit is finite.
+  template <bool limited>
   GRETA_DEVICE Sums list_range(Range range) const {
-    Listing own(range, beyond);
+    Listing<limited> own(range, beyond);
     RoundBits noted = 0;
     walk_rounds<true>(
         x, 0, cols,
@@ -230,7 +233,7 @@ struct Search {
   }
 
   // Scans the sums of the threads' bins.
-  GRETA_DEVICE Scan scan_bins(Range range, u32 shift) const {
+  GRETA_DEVICE Scan<Sums> scan_bins(Range range, u32 shift) const {
     Sums own = {0, 0, 0};
     const u32 first = thread_index() * own_bins;
     for (u32 bin = first; bin < first + own_bins && bin < BINS; ++bin)
@@ -241,7 +244,7 @@ struct Search {
   // Leaves the first bin with which the sums reach a count, or a bound of a mass, and the number of
   // tokens of the bins before; BINS if none does. All threads have it after a barrier.
   template <typename Reached>
-  GRETA_DEVICE void find_bin(Range range, u32 shift, const Scan& scan, Reached reached,
+  GRETA_DEVICE void find_bin(Range range, u32 shift, const Scan<Sums>& scan, Reached reached,
                              Found& found) const {
     if (thread_index() == 0 && !reached(scan.all)) found = {BINS, scan.all.count, 0};
     Sums sums;
@@ -286,7 +289,7 @@ struct Search {
     u64 nearer = held_mass;
     while (range.span > 1) {
       const u32 shift = shift_of(range.span, list_bins);
-      clear_bins();
+      clear_bins(3 * list_bins);
       for (u32 i = thread; i < *s.listed; i += THREADS) {
         const u32 far = s.list_far[i], inside = far - range.from, bin = inside >> shift;
         if (inside >= range.span) continue;
@@ -294,14 +297,14 @@ struct Search {
         add_mass(low + bin, high + bin, weight_at(far));
       }
       block_barrier();
-      Sums own = {0, 0, 0};
-      if (thread < list_bins) own = {s.count[thread], joined(low[thread], high[thread]), 0};
-      const Scan scan = scan_threads(own, s.sums);
-      const auto reached = [&](Sums sums) {
+      Mass own = {0, 0};
+      if (thread < list_bins) own = {s.count[thread], joined(low[thread], high[thread])};
+      const Scan<Mass> scan = scan_threads(own, s.masses);
+      const auto reached = [&](Mass sums) {
         return count != no_count ? sums.count >= count : nearer + sums.least >= target;
       };
       if (thread == 0 && !reached(scan.all)) s.found[0] = {list_bins, 0, 0};
-      Sums before;
+      Mass before;
       if (reaches(scan, reached, before)) s.found[0] = {thread, before.count, before.least};
       block_barrier();
       const Found found = s.found[0];
@@ -353,7 +356,7 @@ struct Search {
       }
       measured = false;
 
-      Scan scan = scan_bins(range, shift);
+      Scan<Sums> scan = scan_bins(range, shift);
       if (early) scan.all.most += uncounted(scan.all.count, range, shift);
       const bool of_all = !by_count && whole == no_mass;
       const u64 least = share(of_all ? scan.all.least : whole);

@@ -36,25 +36,39 @@ struct Found {
 };
 
 struct Shared {
+  u32* power;                             // `powers` of 2
   u32* count;                             // of bins, COPIES times
   u32 *list_far, *list_column;            // LIST of each
   u32* listed;                            // their number
   u32 *part_low, *part_high, *part_ties;  // `sections` of each: masses, and ties
   Sums* sums;                             // of waves
+  Mass* masses;                           // of waves
   Found* found;                           // two
+
+  GRETA_DEVICE void fill_powers() const {
+    for (u32 i = thread_index(); i < powers; i += THREADS) power[i] = power_at(i);
+    block_barrier();
+  }
+  // Of far <= farthest.
+  GRETA_DEVICE u32 weight_at(u32 far) const {
+    return weight_of(far, power[far >> 15 & (powers - 1)]);
+  }
 };
 
-#define GRETA_SAMPLE_SHARED                                                                     \
-  GRETA_SHARED(u32, bins_count, BINS* COPIES);                                                  \
-  GRETA_SHARED(u32, list_far, LIST);                                                            \
-  GRETA_SHARED(u32, list_column, LIST);                                                         \
-  GRETA_SHARED(u32, part_low, sections);                                                        \
-  GRETA_SHARED(u32, part_high, sections);                                                       \
-  GRETA_SHARED(u32, part_ties, sections);                                                       \
-  GRETA_SHARED(u32, listed, 1);                                                                 \
-  GRETA_SHARED(Sums, wave_sums, waves + 1);                                                     \
-  GRETA_SHARED(Found, found, 2);                                                                \
-  GRETA_SHARED(float, maxima, THREADS / wave_size + 1);                                         \
-  const Shared shared {                                                                         \
-    bins_count, list_far, list_column, listed, part_low, part_high, part_ties, wave_sums, found \
+#define GRETA_SAMPLE_SHARED                                                                 \
+  GRETA_SHARED(u32, powers_of_2, powers);                                                   \
+  GRETA_SHARED(u32, bins_count, BINS* COPIES);                                              \
+  GRETA_SHARED(u32, list_far, LIST);                                                        \
+  GRETA_SHARED(u32, list_column, LIST);                                                     \
+  GRETA_SHARED(u32, part_low, sections);                                                    \
+  GRETA_SHARED(u32, part_high, sections);                                                   \
+  GRETA_SHARED(u32, part_ties, sections);                                                   \
+  GRETA_SHARED(u32, listed, 1);                                                             \
+  GRETA_SHARED(Sums, wave_sums, waves + 1);                                                 \
+  GRETA_SHARED(Mass, wave_masses, waves + 1);                                               \
+  GRETA_SHARED(Found, found, 2);                                                            \
+  GRETA_SHARED(float, maxima, THREADS / wave_size + 1);                                     \
+  const Shared shared {                                                                     \
+    powers_of_2, bins_count, list_far, list_column, listed, part_low, part_high, part_ties, \
+        wave_sums, wave_masses, found                                                       \
   }

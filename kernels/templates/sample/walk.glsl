@@ -90,7 +90,7 @@ Settings settings_of(uint64_t settings, uint64_t seeds, uint row) {
   s.top_k = top_k >= 1.0 && top_k < 2147483648.0 ? uint(top_k) : 0;
   s.top_p = F32(at + 8).v;
   s.least_weight = 1;
-  if (min_p > 0.0) s.least_weight = max(1u, uint((min_p < 1.0 ? min_p : 1.0) * 2147483648.0));
+  if (min_p > 0.0) s.least_weight = clamp(uint((min_p < 1.0 ? min_p : 1.0) * 536870912.0), 1u, full_weight);
   s.random = random_bits(uint(I32(key).v), uint(I32(key + 4).v), uint(I32(key + 8).v));
   return s;
 }

@@ -86,8 +86,9 @@ GRETA_DEVICE Settings settings_of(const float* settings, const int* seeds, u32 r
   result.top_k = s[1] >= 1 && s[1] < 0x1p31f ? u32(s[1]) : 0;
   result.top_p = s[2];
   const float min_p = s[3] < 1 ? s[3] : 1;  // NaN: 1, which the next line takes for off
-  result.least_weight = s[3] > 0 ? u32(min_p * 0x1p31f) : 1;
+  result.least_weight = s[3] > 0 ? u32(min_p * 0x1p29f) : 1;
   if (result.least_weight == 0) result.least_weight = 1;
+  result.least_weight = smaller(result.least_weight, full_weight);
   result.random = random_bits(u32(key[0]), u32(key[1]), u32(key[2]));
   return result;
 }

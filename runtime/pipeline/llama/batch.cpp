@@ -20,7 +20,8 @@ LlamaMemorySizes batch_memory_sizes(const LlamaConfig& config, const LlamaBatchO
       .cache = {options.pages + 1, config.kv_heads, options.page, config.head_dim},
       .capacity = options.pages_of_sequence() * options.page,
       .page = options.page,
-      .sample = options.sample};
+      .sample = options.sample,
+      .penalties = options.penalties};
   for (const LlamaPassShape& shape : llama_batch_shapes(options)) {
     sizes.sequences = std::max(sizes.sequences, shape.batch);
     sizes.rows = std::max(sizes.rows, shape.rows());
@@ -37,6 +38,7 @@ LlamaBatch::LlamaBatch(Runtime& runtime, LlamaDeviceWeights weights,
       memory_(allocate_memory(runtime, weights_.config, weights_.dtype,
                               batch_memory_sizes(weights_.config, options_))),
       queue_(runtime.queue().value()),
+      history_(memory_),
       scheduler_(options_) {
   if (options_.sample) sample({});
 }
@@ -60,6 +62,7 @@ void LlamaBatch::sample(const SamplerOptions& options) {
 
 void LlamaBatch::reset() {
   scheduler_ = BatchScheduler(options_);
+  history_.disown();
 }
 
 const PipelineGraph& LlamaBatch::pass(const LlamaPassShape& shape) {
@@ -108,6 +111,18 @@ void LlamaBatch::fill_lane(const LlamaInputs& staged, const LlamaPassShape& shap
     std::copy(sequence->lease.pages.begin(), sequence->lease.pages.end(), pages);
 }
 
+/// Appends a sequence's tokens to the history of its lane's row, which is rewritten if it had
+/// another sequence.
+void LlamaBatch::remember(std::int64_t lane, const BatchLane& used) {
+  if (!memory_.history || !used.gives_token) return;
+  const LlamaSequence& sequence = scheduler_.sequences()[used.sequence];
+  const std::int64_t known = history_.size(lane, used.sequence);
+  std::vector<std::int32_t> tokens;
+  for (std::int64_t i = known; i < used.first + used.count; ++i)
+    tokens.push_back(sequence.token(i));
+  history_.append(*queue_, lane, used.sequence, known, tokens);
+}
+
 std::optional<LlamaBatch::Step> LlamaBatch::step() {
   std::optional<BatchPass> next = scheduler_.next();
   if (!next) return std::nullopt;
@@ -117,6 +132,7 @@ std::optional<LlamaBatch::Step> LlamaBatch::step() {
   for (std::int64_t lane = 0; lane < shape.batch; ++lane) {
     const auto index = static_cast<std::size_t>(lane);
     fill_lane(staged, shape, lane, index < next->lanes.size() ? &next->lanes[index] : nullptr);
+    if (index < next->lanes.size()) remember(lane, next->lanes[index]);
   }
   queue_->replay(graph).value();
   queue_->synchronize().value();

@@ -13,6 +13,7 @@
 #include "runtime/pipeline/llama/device_weights.hpp"
 #include "runtime/pipeline/llama/network.hpp"
 #include "runtime/pipeline/llama/sampler.hpp"
+#include "runtime/pipeline/llama/token_history.hpp"
 
 namespace greta::runtime {
 
@@ -43,7 +44,8 @@ class LlamaBatch {
   std::size_t add(LlamaRequest request);
   /// Sets how tokens are drawn in later passes, with LlamaBatchOptions::sample, without which it
   /// throws Error. Each sequence has the seed of its request, and draws what LlamaRunner draws with
-  /// this seed. Initially, the temperature is 0.
+  /// this seed. Initially, the temperature is 0. Penalties need LlamaBatchOptions::penalties; a
+  /// sequence's earlier tokens are its prompt and what was generated.
   void sample(const SamplerOptions& options);
 
   /// What a pass did.
@@ -78,12 +80,14 @@ class LlamaBatch {
  private:
   void fill_lane(const LlamaInputs& staged, const LlamaPassShape& shape, std::int64_t lane,
                  const BatchLane* used);
+  void remember(std::int64_t lane, const BatchLane& used);
 
   Runtime& runtime_;
   LlamaBatchOptions options_;
   LlamaDeviceWeights weights_;
   LlamaMemory memory_;
   std::unique_ptr<Queue> queue_;
+  TokenHistory history_;
   BatchScheduler scheduler_;
   std::map<LlamaPassShape, std::unique_ptr<PipelineGraph>> passes_;
   std::vector<std::int32_t> likeliest_;  ///< of the last pass's lanes

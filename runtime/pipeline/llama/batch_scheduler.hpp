@@ -22,6 +22,7 @@ struct LlamaBatchOptions {
   std::int64_t pages = 0;        ///< of all sequences; 0: each has room for its capacity
   std::int64_t most_rows = 512;  ///< tokens of a pass that feeds prompts
   bool sample = false;           ///< whether passes draw tokens, by LlamaBatch::sample()
+  bool penalties = false;        ///< with `sample`: whether earlier tokens can be penalised
   bool graph = true;             ///< false: operations are launched one by one
 
   /// Returns the options with defaults filled in for a model. Throws Error for invalid values.

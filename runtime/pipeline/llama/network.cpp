@@ -301,7 +301,9 @@ class PassRecorder {
     tell(LlamaStage::logits, logits);
     if (memory_.settings) {
       label("sample");
-      pipeline_.sample(logits, rows(memory_.settings), inputs_.seeds, likeliest).value();
+      SampleOptions options;
+      if (memory_.penalties) options = {rows(memory_.penalties), rows(memory_.history)};
+      pipeline_.sample(logits, rows(memory_.settings), inputs_.seeds, likeliest, options).value();
     } else {
       label("argmax");
       pipeline_.argmax(logits, likeliest).value();
@@ -354,7 +356,8 @@ LlamaMemorySizes LlamaMemorySizes::of(const LlamaConfig& config, const LlamaOpti
           .sequences = options.batch,
           .rows = largest.rows(),
           .inputs = largest.inputs(),
-          .sample = options.sample};
+          .sample = options.sample,
+          .penalties = options.penalties};
 }
 
 LlamaMemory make_memory(const LlamaConfig& config, DType dtype, const LlamaMemorySizes& sizes,
@@ -375,6 +378,11 @@ LlamaMemory make_memory(const LlamaConfig& config, DType dtype, const LlamaMemor
   }
   memory.logits = make(DType::f32, {sizes.sequences, config.vocab}, Memory::device);
   if (sizes.sample) memory.settings = make(DType::f32, {sizes.sequences, 4}, Memory::device);
+  if (sizes.sample && sizes.penalties) {
+    memory.penalties = make(DType::f32, {sizes.sequences, 3}, Memory::device);
+    memory.history = make(DType::i32, {sizes.sequences, sizes.capacity}, Memory::device);
+    memory.staged_history = make(DType::i32, {sizes.sequences, sizes.capacity}, Memory::staging);
+  }
   memory.likeliest = make(DType::i32, {sizes.sequences}, Memory::staging);
   return memory;
 }
@@ -393,20 +401,36 @@ LlamaMemory allocate_memory(Runtime& runtime, const LlamaConfig& config, DType d
     std::iota(numbers.begin(), numbers.end(), 0);
     runtime.upload(memory.numbers, std::as_bytes(std::span(numbers))).value();
   }
+  if (memory.history) {
+    const std::vector<std::int32_t> none(static_cast<std::size_t>(sizes.sequences * sizes.capacity),
+                                         -1);
+    runtime.upload(memory.history, std::as_bytes(std::span(none))).value();
+  }
   return memory;
 }
+
+namespace {
+
+/// Uploads the same numbers to each row of a matrix.
+void upload_rows(Runtime& runtime, const Tensor& to, std::initializer_list<double> row) {
+  std::vector<float> all;
+  for (std::int64_t i = 0; i < to.shape()[0]; ++i) {
+    for (const double value : row) all.push_back(static_cast<float>(value));
+  }
+  runtime.upload(to, std::as_bytes(std::span(all))).value();
+}
+
+}  // namespace
 
 void set_sampling(Runtime& runtime, const LlamaMemory& memory, const SamplerOptions& options) {
   options.check();
   if (!memory.settings) throw Error("LlamaOptions::sample is not set");
-  std::vector<float> settings;
-  for (std::int64_t i = 0; i < memory.settings.shape()[0]; ++i) {
-    for (const double value :
-         {options.temperature, static_cast<double>(options.top_k), options.top_p, options.min_p}) {
-      settings.push_back(static_cast<float>(value));
-    }
-  }
-  runtime.upload(memory.settings, std::as_bytes(std::span(settings))).value();
+  if (options.penalises() && !memory.penalties) throw Error("LlamaOptions::penalties is not set");
+  upload_rows(
+      runtime, memory.settings,
+      {options.temperature, static_cast<double>(options.top_k), options.top_p, options.min_p});
+  if (!memory.penalties) return;
+  upload_rows(runtime, memory.penalties, {options.repetition, options.frequency, options.presence});
 }
 
 void record_llama(Pipeline& pipeline, const LlamaDeviceWeights& weights, const LlamaMemory& memory,

@@ -46,13 +46,16 @@ struct LlamaMemory {
   /// Per layer: [batch, kv_heads, capacity, head_dim], or [pages, kv_heads, page, head_dim].
   std::vector<Tensor> keys;
   std::vector<Tensor> values;
-  Tensor rope_table;     ///< f32 [capacity, head_dim]
-  Tensor inputs;         ///< i32, size of the largest pass
-  Tensor staged_inputs;  ///< the same, host-visible; every pass begins with a copy of it
-  Tensor zeros{};        ///< i32 of 0, one for each row of the largest pass; with qkv_bias
-  Tensor numbers{};      ///< i32 [rows of the largest pass]: 0, 1, …; with a shared expert
-  Tensor logits;         ///< f32 [most sequences of a pass, vocab]: of the last tokens
-  Tensor settings;       ///< f32 [the same, 4], of Operations::sample(); empty: argmax
+  Tensor rope_table;        ///< f32 [capacity, head_dim]
+  Tensor inputs;            ///< i32, size of the largest pass
+  Tensor staged_inputs;     ///< the same, host-visible; every pass begins with a copy of it
+  Tensor zeros{};           ///< i32 of 0, one for each row of the largest pass; with qkv_bias
+  Tensor numbers{};         ///< i32 [rows of the largest pass]: 0, 1, …; with a shared expert
+  Tensor logits;            ///< f32 [most sequences of a pass, vocab]: of the last tokens
+  Tensor settings;          ///< f32 [the same, 4], of Operations::sample(); empty: argmax
+  Tensor penalties{};       ///< f32 [the same, 3], of Operations::sample(); empty: none
+  Tensor history{};         ///< with penalties: i32 [the same, capacity], the rows' earlier tokens
+  Tensor staged_history{};  ///< the same, host-visible
   /// i32 [the same], host-visible, as a copy would take longer than the kernel's few writes: argmax
   /// of the logits, or what is drawn of them.
   Tensor likeliest;
@@ -70,6 +73,7 @@ struct LlamaMemorySizes {
   std::int64_t rows = 1;       ///< most tokens of a pass
   std::int64_t inputs = 0;     ///< most of LlamaPassShape::inputs()
   bool sample = false;
+  bool penalties = false;
 
   /// Returns the sizes for options without missing values.
   static LlamaMemorySizes of(const LlamaConfig& config, const LlamaOptions& options);
@@ -81,7 +85,7 @@ LlamaMemory make_memory(const LlamaConfig& config, DType dtype, const LlamaMemor
 /// Allocates the memory on a device and fills in the rope table. Throws Error.
 LlamaMemory allocate_memory(Runtime& runtime, const LlamaConfig& config, DType dtype,
                             const LlamaMemorySizes& sizes);
-/// Replaces how tokens are drawn, of all rows. Throws Error.
+/// Replaces how tokens are drawn, of all rows. Throws Error, also for penalties without a history.
 void set_sampling(Runtime& runtime, const LlamaMemory& memory, const SamplerOptions& options);
 
 /// A callback for the result of each stage as it is recorded; layer -1: the whole model. Stages

@@ -12,6 +12,7 @@ struct LlamaOptions {
   std::int64_t capacity = 0;       ///< tokens per sequence, prompt included; 0: the model's maximum
   std::int64_t most_tokens = 512;  ///< per pass; longer prompts take several passes
   bool sample = false;             ///< whether passes draw tokens, by LlamaRunner::sample()
+  bool penalties = false;          ///< with `sample`: whether earlier tokens can be penalised
   bool graph = true;               ///< false: operations are launched one by one, for comparison
 
   /// Returns the options with defaults filled in for a model. Throws Error for invalid values.

@@ -15,6 +15,7 @@ LlamaRunner::LlamaRunner(Runtime& runtime, LlamaDeviceWeights weights, const Lla
       memory_(allocate_memory(runtime, weights_.config, weights_.dtype,
                               LlamaMemorySizes::of(weights_.config, options_))),
       queue_(runtime.queue().value()),
+      history_(memory_),
       likeliest_(static_cast<std::size_t>(options_.batch)) {
   if (options_.sample) sample({});
 }
@@ -106,6 +107,9 @@ void LlamaRunner::run_pass(const PipelineGraph& graph, std::span<const std::int3
     seeds[0] = static_cast<std::int32_t>(seed_);
     seeds[1] = static_cast<std::int32_t>((seed_ >> 32) + static_cast<std::uint64_t>(b));
     seeds[2] = position + static_cast<std::int32_t>(count);
+    history_.append(
+        *queue_, b, 0, position_,
+        ids.subspan(static_cast<std::size_t>(b * stride), static_cast<std::size_t>(count)));
   }
   queue_->replay(graph).value();
   queue_->synchronize().value();

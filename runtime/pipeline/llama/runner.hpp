@@ -12,6 +12,7 @@
 #include "runtime/pipeline/llama/network.hpp"
 #include "runtime/pipeline/llama/options.hpp"
 #include "runtime/pipeline/llama/sampler.hpp"
+#include "runtime/pipeline/llama/token_history.hpp"
 #include "runtime/pipeline/llama/trace_check.hpp"
 
 namespace greta::runtime {
@@ -44,14 +45,15 @@ class LlamaRunner {
   /// Sets how tokens are drawn after the next feeds, with LlamaOptions::sample, without which it
   /// throws Error: by Operations::sample() with the seed and, as offset, the number of tokens fed.
   /// The upper word of a sequence's seed is that of `options` plus the sequence's number.
-  /// Initially, the temperature is 0.
+  /// Initially, the temperature is 0. Penalties need LlamaOptions::penalties; earlier tokens are
+  /// all that were fed since reset().
   void sample(const SamplerOptions& options);
   /// Returns the lowest index of the largest logit of each sequence, or with LlamaOptions::sample
   /// the token that is drawn; -1 if no logit is above -inf. Valid after a feed.
   std::span<const std::int32_t> likeliest() const { return likeliest_; }
   /// Returns the largest logit of a sequence; NaN if all its logits are NaN.
   float largest_logit(std::int64_t sequence = 0) const;
-  /// Returns the logits [batch, vocab]. Valid after a feed.
+  /// Returns the logits [batch, vocab], after penalties. Valid after a feed.
   std::vector<float> logits() const;
   /// Discards the sequences.
   void reset() { position_ = 0; }
@@ -88,6 +90,7 @@ class LlamaRunner {
   LlamaDeviceWeights weights_;
   LlamaMemory memory_;
   std::unique_ptr<Queue> queue_;
+  TokenHistory history_;
   std::map<std::int64_t, std::unique_ptr<PipelineGraph>> passes_;  ///< by number of tokens
   std::vector<std::int32_t> likeliest_;
   std::uint64_t seed_ = 0;

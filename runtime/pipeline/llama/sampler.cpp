@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "kernels/model/random.hpp"
@@ -16,6 +17,7 @@ namespace {
 
 __extension__ using Uint128 = unsigned __int128;
 
+constexpr double most_penalty = 100;
 constexpr int point = 60;  ///< fractional bits of fixed-point numbers
 constexpr std::uint64_t fixed_one = std::uint64_t{1} << point;
 constexpr std::uint64_t ln2 = 0xb17217f7d1cf79aULL;  ///< as a fixed-point number
@@ -80,10 +82,18 @@ void SamplerOptions::check() const {
   if (!(min_p >= 0 && min_p <= 1)) refuse("min-p", min_p, "0 to 1");
   constexpr std::int64_t most = 1 << 24;  // exact in f32
   if (top_k < 0 || top_k > most) refuse("top-k", static_cast<double>(top_k), "0 (off) to 2^24");
+  if (!(repetition > 0 && repetition <= most_penalty)) {
+    refuse("repetition penalty", repetition, "above 0, up to 100");
+  }
+  for (const auto& [name, value] :
+       {std::pair{"frequency penalty", frequency}, std::pair{"presence penalty", presence}}) {
+    if (!(std::abs(value) <= most_penalty)) refuse(name, value, "-100 to 100");
+  }
 }
 
 Sampler::Sampler(const SamplerOptions& options) : options_(options), random_(options.seed) {
   options_.check();
+  if (options_.penalises()) throw Error("penalties are of draws on the device");
 }
 
 std::int32_t largest(std::span<const float> logits) {

@@ -18,16 +18,22 @@ struct SamplerOptions {
   std::uint64_t seed = 0;
   std::int64_t top_k = 0;  ///< samples from this number of most likely tokens; 0: from all
   double min_p = 0;        ///< in [0, 1]: drops tokens below this share of the largest probability
+  /// Of the logits of tokens that the sequence has already, prompt included, by
+  /// Operations::sample() alone. A logit above 0 is divided by `repetition`, another one multiplied
+  /// by it; then `frequency` times the number of times that the token occurs, and `presence`, are
+  /// subtracted.
+  double repetition = 1, frequency = 0, presence = 0;
 
   /// Throws Error that names the invalid value.
   void check() const;
+  bool penalises() const { return repetition != 1 || frequency != 0 || presence != 0; }
 };
 
 /// Samples tokens from logits. Equal logits and seeds give equal tokens on every machine, because
 /// probabilities are 64-bit integers that are computed without the C library's functions.
 class Sampler {
  public:
-  /// Throws Error like SamplerOptions::check().
+  /// Throws Error like SamplerOptions::check(), and for penalties.
   explicit Sampler(const SamplerOptions& options);
 
   /// Returns the next token. Equal logits are ordered by index, also in top_k and top_p. Throws

@@ -9,9 +9,14 @@
 namespace greta::test::bounds {
 namespace {
 
-/// 2^31 2^(-octaves), to the nearest integer.
+constexpr double full_weight = 0x1p29 - 1;
+
+/// full_weight 2^(-octaves), between the powers for multiples of 1/512 by chords, and rounded down.
 std::uint64_t weight_of(double octaves) {
-  return octaves < 32 ? static_cast<std::uint64_t>(std::llround(std::exp2(31 - octaves))) : 0;
+  const double part = std::floor(octaves * 512), inside = octaves * 512 - part;
+  const double chord =
+      (1 - inside) * std::exp2(-part / 512) + inside * std::exp2(-(part + 1) / 512);
+  return octaves < 29 ? static_cast<std::uint64_t>(full_weight * chord) : 0;
 }
 
 /// Draws by sorting, with distances in f32 and weights as integers.
@@ -31,7 +36,10 @@ float drawn(const Given& given, std::size_t row) {
   for (const std::size_t i : order) {
     const float far = ((Float(most) - Float(x[i])) * scale).value();
     const std::uint64_t weight = weight_of(std::floor(far) * 0x1p-24);
-    if (static_cast<double>(weight) < static_cast<double>(settings[3]) * 0x1p31) continue;
+    if (static_cast<double>(weight) <
+        std::min(full_weight, static_cast<double>(settings[3]) * 0x1p29)) {
+      continue;
+    }
     if (settings[1] > 0 && left-- == 0) break;
     weights[i] = weight;
     total += weight;

@@ -195,6 +195,7 @@ TEST_P(Llama, DrawsTokensByTheirSeeds) {
   EXPECT_GE(drawn.size(), 3U);
   llama.sample({});
   expect_refused([&] { llama.sample({.temperature = -1}); }, "temperature is -1");
+  expect_refused([&] { llama.sample({.repetition = 1.5}); }, "LlamaOptions::penalties is not set");
   expect_refused([&] { runner()->sample({}); }, "LlamaOptions::sample is not set");
 }
 

@@ -117,6 +117,7 @@ TEST(Sampler, RefusesWhatMakesNoSense) {
   expect_refused([] { Sampler({1, 0, 0}); }, "top-p is 0");
   expect_refused([] { Sampler({1, 1.5, 0}); }, "top-p is 1.5");
   expect_refused([&] { Sampler({1, std::nan(""), 0}); }, "top-p is nan");
+  expect_refused([] { Sampler({.repetition = 1.5}); }, "penalties are of draws on the device");
   Sampler sampler({1, 1, 0});
   expect_refused([&] { sampler.next(std::vector<float>{0, nan}); }, "logit of token 1 is nan");
   expect_refused([&] { sampler.next(std::vector<float>{infinity, 0}); }, "logit of token 0 is inf");

@@ -136,7 +136,8 @@ LlamaBatchOptions BatchGeneration::batch_options() const {
   batch.page = options_.page;
   batch.pages = options_.pages;
   batch.graph = !options_.no_graph;
-  batch.sample = options_.sampler.temperature > 0;
+  batch.sample = samples_on_device(options_);
+  batch.penalties = options_.sampler.penalises();
   return batch.for_model(model_.config);
 }
 

@@ -42,6 +42,7 @@ Generation::Generation(const GenerateOptions& options)
   llama.capacity = wanted_capacity();
   llama.graph = !options.no_graph;
   llama.sample = samples_on_device(options);
+  llama.penalties = options.sampler.penalises();
   const DType dtype = run_dtype(options.runtime, model_.weights.embedding.dtype, device);
   apply_quantisation(options.quantize, model_, dtype);
   tell_idle_permission(options.runtime.allow, model_.config, dtype);
@@ -53,7 +54,8 @@ Generation::Generation(const GenerateOptions& options)
 }
 
 bool samples_on_device(const GenerateOptions& options) {
-  return options.sampler.temperature > 0 && options.sample == "device";
+  const SamplerOptions& sampler = options.sampler;
+  return (sampler.temperature > 0 || sampler.penalises()) && options.sample == "device";
 }
 
 void check_capacity(const GenerateOptions& options, const LlamaConfig& config,
@@ -114,7 +116,7 @@ std::int32_t Generation::next(Sampler& sampler) const {
 
 void Generation::run() {
   catch_interrupts();
-  Sampler sampler(options_.sampler);
+  Sampler sampler(samples_on_device(options_) ? SamplerOptions{} : options_.sampler);
   runner_->prepare(static_cast<std::int64_t>(prompt_.size()));
   auto start = Clock::now();
   runner_->feed(prompt_);

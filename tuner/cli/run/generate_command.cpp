@@ -44,6 +44,10 @@ void check(const GenerateOptions& options) {
   if (!options.prompts.empty() && options.sample != "device") {
     throw CommandError(exit_usage, "--sample host: not with --prompts");
   }
+  if (options.sampler.penalises() && options.sample != "device") {
+    throw CommandError(exit_usage,
+                       "--sample host: not with penalties, which are of draws on the device");
+  }
   if (options.matrix.export_file.empty()) return;
   if (!options.matrix.wanted) throw CommandError(exit_usage, "--export: needs --matrix");
   check_csv("--export", options.matrix.export_file);
@@ -86,6 +90,7 @@ int show_matrix(const GenerateOptions& options) {
     LlamaOptions llama;
     llama.capacity = runner.capacity();
     llama.sample = samples_on_device(options);
+    llama.penalties = options.sampler.penalises();
     rows = matrix_rows(generation.runtime(), runner.config(), runner.dtype(), llama, passes);
     matrix.chains =
         matrix_chains(generation.runtime(), runner.config(), runner.dtype(), llama, passes);
@@ -113,6 +118,7 @@ int precompile(const GenerateOptions& options) {
     LlamaOptions llama;
     llama.capacity = capacity;
     llama.sample = samples_on_device(options);
+    llama.penalties = options.sampler.penalises();
     for (const Problem& problem : llama_problems(*runtime, model.config, dtype, llama)) {
       if (std::find(problems.begin(), problems.end(), problem) == problems.end()) {
         problems.push_back(problem);
@@ -160,6 +166,25 @@ int generate(const GenerateOptions& options) {
     write_capture(options.capture, captured(generation.runtime())).value();
   }
   return exit_done;
+}
+
+/// Adds the penalties of tokens that the text has already.
+void add_penalties(CLI::App& app, SamplerOptions& sampler) {
+  add_number(app, "--repetition-penalty", sampler.repetition,
+             "Of tokens in the prompt or the text so far: divide logits above 0 by this, multiply "
+             "others; 1: off",
+             {.least = 0, .most = 100, .exclusive = true})
+      ->capture_default_str();
+  add_number(
+      app, "--frequency-penalty", sampler.frequency,
+      "Subtract this from a token's logit for each time that it is in the prompt or the text "
+      "so far; 0: off",
+      {.least = -100, .most = 100})
+      ->capture_default_str();
+  add_number(app, "--presence-penalty", sampler.presence,
+             "Subtract this from the logits of tokens in the prompt or the text so far; 0: off",
+             {.least = -100, .most = 100})
+      ->capture_default_str();
 }
 
 /// Adds the options of several prompts. Returns --prompts.
@@ -215,6 +240,7 @@ void add_generate_options(CLI::App& app, Action& action) {
   add_number(app, "--min-p", options->sampler.min_p,
              "Drop tokens below this share of the largest probability", {.least = 0, .most = 1})
       ->capture_default_str();
+  add_penalties(app, options->sampler);
   add_seed(app, options->sampler.seed, "Seed of sampling");
   add_quantize_option(app, options->quantize);
   app.add_option("--sample", options->sample,
