@@ -125,6 +125,25 @@ greta_status greta_dequantize(greta_operations* operations, const greta_tensor* 
   });
 }
 
+greta_status greta_repack_weights(greta_operations* operations, const greta_tensor* qweight,
+                                  const greta_tensor* qscales, const greta_tensor* qzeros,
+                                  const greta_tensor* order, const greta_tensor* b,
+                                  const greta_tensor* scales, const greta_tensor* zeros,
+                                  greta_packing packing, greta_weights weights) {
+  return guarded([&] {
+    using Packing = greta::kernels::WeightPacking;
+    const Call call(operations);
+    RepackOptions wanted;
+    wanted.packing = choose(packing, {Packing::awq, Packing::gptq, Packing::gptq_v2}, "packing");
+    wanted.format = weight_format(weights, "weights");
+    wanted.qzeros = call.maybe(qzeros, "qzeros");
+    wanted.zeros = call.maybe(zeros, "zeros");
+    wanted.order = call.maybe(order, "order");
+    return call->repack_weights(call(qweight, "qweight"), call(qscales, "qscales"), call(b, "b"),
+                                call(scales, "scales"), wanted);
+  });
+}
+
 greta_status greta_scaled_gemm(greta_operations* operations, const greta_tensor* a,
                                const greta_tensor* b, const greta_tensor* scales_a,
                                const greta_tensor* scales_b, const greta_tensor* c,

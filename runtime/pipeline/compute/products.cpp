@@ -238,6 +238,38 @@ Result<void> Operations::dequantize(const Tensor& b, const Tensor& out,
   return start(problem, given);
 }
 
+Result<void> Operations::repack_weights(const Tensor& qweight, const Tensor& qscales,
+                                        const Tensor& b, const Tensor& scales,
+                                        const RepackOptions& options) {
+  if (b && b.shape().rank() != 2) return bad_rank("repack_weights", "B", b, "[n, bytes of a row]");
+  if (static_cast<bool>(options.qzeros) != static_cast<bool>(options.zeros)) {
+    return refused("repack_weights", "qzeros and zeros are given together");
+  }
+  const bool bytes = options.format == kernels::WeightFormat::int8;
+  if (!bytes && options.format != kernels::WeightFormat::int4) {
+    return refused("repack_weights", "weights become int4 or int8");
+  }
+  Problem problem = problem_of("repack_weights", qscales.dtype(), scales.dtype(),
+                               {{"n", rows_of(b)}, {"k", cols_of(b) * (bytes ? 1 : 2)}});
+  if (options.packing != kernels::WeightPacking::awq) {
+    set(problem, "packing", std::string(kernels::to_string(options.packing)));
+  }
+  // A group's length follows from the scales of the result, as in products with it.
+  struct {
+    kernels::WeightFormat format;
+    Tensor scales, zeros;
+  } const result{options.format, scales, options.zeros};
+  if (auto good = set_weights(problem, result, "k"); !good) return good;
+  if (options.order) set(problem, "order", "given");
+  Given given;
+  for (const Tensor& one : {qweight, qscales}) given.add(one);
+  given.add_if(options.qzeros);
+  given.add_if(options.order);
+  for (const Tensor& one : {b, scales}) given.add(one);
+  given.add_if(options.zeros);
+  return start(problem, given);
+}
+
 Result<void> Operations::quantized_gemm(const Tensor& a, const Tensor& b, const Tensor& c,
                                         const QuantizedGemmOptions& options) {
   if (b && b.shape().rank() != 2) return bad_rank("quantized_gemm", "B", b, "[n, bytes of a row]");

@@ -18,6 +18,7 @@ Operand = Union[Tensor, Any]
 _LAYOUTS = ("nn", "nt", "tn", "tt")
 _ACTIVATIONS = ("none", "silu", "gelu", "swiglu", "geglu")
 _WEIGHTS = ("int4", "int8", "q4_0", "q8_0", "q4_k", "q6_k", "mxfp4")
+_PACKINGS = ("awq", "gptq", "gptq_v2")
 _NUMBERS = ("e4m3", "e5m2", "e4m3_fnuz", "e5m2_fnuz", "int8")
 _SCALES = ("tensor", "row", "block")
 _FORMS = ("tanh", "erf")
@@ -330,6 +331,22 @@ class Operations:
         scales and zeros are as there."""
         self._call("dequantize", {"b": b, "scales": scales, "zeros": zeros, "out": out},
                    choose(_WEIGHTS, weights, "weights"))
+
+    def repack_weights(self, qweight: Operand, qscales: Operand, b: Operand, scales: Operand, *,
+                       packing: str = "awq", weights: str = "int4", qzeros: Operand | None = None,
+                       zeros: Operand | None = None, order: Operand | None = None) -> None:
+        """b u8 [n, bytes], scales [n, groups] and zeros u8 [n, groups], as quantized_gemm takes them,
+        from weights as checkpoints of AWQ and GPTQ have them: packing "awq", "gptq" or "gptq_v2",
+        weights "int4" or, of GPTQ, "int8".
+
+        qweight is i32, [k, n / 8] of "awq", else [k / 8, n] or with "int8" [k / 4, n]; qscales
+        [groups, n]; qzeros i32 [groups, n / 8], or with "int8" [groups, n / 4]. Without qzeros and
+        zeros, all zero points are 8, with "int8" 128. order, i32 [k]: weight i of each row is the
+        stored weight order[i]; a's columns need the same order."""
+        self._call("repack_weights",
+                   {"qweight": qweight, "qscales": qscales, "qzeros": qzeros, "order": order, "b": b,
+                    "scales": scales, "zeros": zeros},
+                   choose(_PACKINGS, packing, "packing"), choose(_WEIGHTS, weights, "weights"))
 
     def attention(self, q: Operand, k: Operand, v: Operand, lengths: Operand | None, out: Operand,
                   *, scale: float = 0.0, causal: bool = False, window: int = 0,

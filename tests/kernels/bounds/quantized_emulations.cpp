@@ -211,12 +211,87 @@ std::vector<Case> dequantize_cases(const DTypes&) {
            {{"B", bytes}, {"scales", [](double, std::size_t) { return 124; }}}, {0, 0, 0, 0, 0})};
 }
 
+/// Returns integer `place`, from the lowest bits on, of a word that was stored as a number.
+unsigned packed_integer(float word, unsigned bits, std::size_t place) {
+  const auto stored = static_cast<std::uint32_t>(static_cast<std::int64_t>(word));
+  return stored >> (bits * place) & ((1U << bits) - 1);
+}
+
+Outputs repack_weights(const Given& given) {
+  const std::size_t n = given.dim("n"), k = given.dim("k");
+  const auto group = static_cast<std::size_t>(given.number("group", "128"));
+  const std::string packing = given.problem.attribute("packing", "awq");
+  const unsigned bits = given.problem.attribute("weights", "int4") == "int8" ? 8 : 4;
+  const std::size_t each = 32 / bits;
+  const bool awq = packing == "awq";
+  constexpr std::size_t places[]{0, 4, 1, 5, 2, 6, 3, 7};  // of the rows of a word of AWQ
+  const auto& words = given["qweight"];
+  const float* const order = given.elements("order");
+  const auto integer = [&](std::size_t row, std::size_t i) {
+    const std::size_t from = order == nullptr ? i : static_cast<std::size_t>(order[i]);
+    return awq ? packed_integer(words[from * (n / 8) + row / 8], 4, places[row % 8])
+               : packed_integer(words[from / each * n + row], bits, from % each);
+  };
+  Outputs outputs(2);
+  for (std::size_t row = 0; row < n; ++row) {
+    for (std::size_t i = 0; i < k; i += 8 / bits) {
+      const unsigned flip = bits == 8 && !given.has("qzeros") ? 128 : 0;
+      const unsigned byte =
+          bits == 8 ? integer(row, i) ^ flip : integer(row, i) | integer(row, i + 1) << 4;
+      outputs[0].push_back(static_cast<float>(byte));
+    }
+    for (std::size_t g = 0; g < k / group; ++g) {
+      outputs[1].push_back(Float(given["qscales"][g * n + row]).value());
+    }
+  }
+  if (!given.has("qzeros")) return outputs;
+  std::vector<float>& zeros = outputs.emplace_back();
+  for (std::size_t i = 0; i < n * (k / group); ++i) {
+    const std::size_t row = i / (k / group), g = i % (k / group);
+    const unsigned stored = packed_integer(given["qzeros"][g * (n / each) + row / each], bits,
+                                           awq ? places[row % 8] : row % each);
+    zeros.push_back(static_cast<float>(stored + (packing == "gptq" ? 1 : 0)));
+  }
+  return outputs;
+}
+
+/// Words with any 16 neighbouring bits, which f32 holds.
+double packed_word(double draw, std::size_t i) {
+  const double low = std::floor((draw + 0.5) * 65536);
+  return i % 3 == 0 ? low : i % 3 == 1 ? low * 256 : (low - 32768) * 65536;
+}
+
+/// f16 has bf16's numbers but for the smallest ones.
+std::vector<Case> repack_weights_cases(const DTypes&) {
+  const auto with = [](const char* what, std::vector<std::pair<std::string, std::string>> more,
+                       double scale, double to_f16) {
+    more.insert(more.end(), {{"n", "200"}, {"k", "384"}});
+    const auto last = [](double, std::size_t i) { return static_cast<double>(383 - i); };
+    return Case{what,
+                more,
+                {{"qweight", packed_word},
+                 {"qscales", times(scale)},
+                 {"qzeros", packed_word},
+                 {"order", last}},
+                {0, 0, 0, to_f16, 1.1}};
+  };
+  return {with("awq", {{"zeros", "groups"}}, 1, 0),
+          with("awq, in another order", {{"group", "64"}, {"order", "given"}}, 1, 0),
+          with("gptq", {{"packing", "gptq"}, {"zeros", "groups"}, {"group", "32"}}, 1, 0),
+          with("gptq_v2 of bytes",
+               {{"packing", "gptq_v2"}, {"weights", "int8"}, {"zeros", "groups"}}, 1, 0),
+          with("gptq of bytes in another order",
+               {{"packing", "gptq"}, {"weights", "int8"}, {"order", "given"}}, 1, 0),
+          with("tiny scales", {{"group", "32"}}, 0x1p-14, 1.1)};
+}
+
 }  // namespace
 
 std::vector<Emulation> quantized_emulations() {
   return {{"quantized_gemm", quantized_gemm_cases, quantized_gemm},
           {"quantized_grouped_gemm", quantized_grouped_gemm_cases, quantized_grouped_gemm},
-          {"dequantize", dequantize_cases, dequantize}};
+          {"dequantize", dequantize_cases, dequantize},
+          {"repack_weights", repack_weights_cases, repack_weights, true}};
 }
 
 }  // namespace greta::test::bounds

@@ -124,6 +124,21 @@ std::vector<OperationCase> product_cases() {
          return ops.quantized_gemm(t[0], t[1], t[3],
                                    {.format = kernels::WeightFormat::mxfp4, .scales = t[2]});
        }},
+      {"RepackWeights",
+       "repack_weights dtype=f16 out=bf16 group=\"32\" zeros=groups n=24 k=64",
+       {{64, 3}, {2, 24}, {2, 3}, {24, 32}, {24, 2}, {24, 2}},
+       [](Operations& ops, const Operands& t) {
+         return ops.repack_weights(t[0], t[1], t[3], t[4], {.qzeros = t[2], .zeros = t[5]});
+       }},
+      {"RepackWeightsInAnotherOrder",
+       "repack_weights dtype=bf16 out=bf16 packing=gptq weights=int8 order=given n=24 k=128",
+       {{32, 24}, {1, 24}, {128}, {24, 128}, {24, 1}},
+       [](Operations& ops, const Operands& t) {
+         return ops.repack_weights(t[0], t[1], t[3], t[4],
+                                   {.packing = kernels::WeightPacking::gptq,
+                                    .format = kernels::WeightFormat::int8,
+                                    .order = t[2]});
+       }},
       {"ScaledGemm",
        "scaled_gemm dtype=f32 out=f32 format=e5m2 scales=row m=6 n=24 k=48",
        {{2, 3, 48}, {24, 48}, {6, 1}, {24, 1}, {2, 3, 24}},
