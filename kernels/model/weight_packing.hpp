@@ -58,7 +58,7 @@ struct PackedMatrix {
   int implied_zero() const { return 1 << (bits - 1); }
 };
 
-/// Returns the matrix of a problem of repack_weights.
+/// Returns the matrix of a problem of repack_weights, or of quantized_gemm with packed weights.
 PackedMatrix packed_matrix_of(const Problem& problem);
 
 /// The multiple of which n is, for whole words of zero points and weights.

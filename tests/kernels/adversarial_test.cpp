@@ -100,7 +100,7 @@ TEST(AdversarialInputs, HaveIndicesOnBothSidesOfWhatIsValid) {
       {"embedding", "vocabulary"},     {"grouped_gemm", "m"},        {"permute", "experts"},
       {"unpermute", "rows"},           {"experts", "experts"},       {"gather_columns", "width"},
       {"quantized_grouped_gemm", "m"}, {"scaled_grouped_gemm", "m"}, {"repack_weights", "k"}};
-  const std::set<std::string> words{"qweight", "qzeros"};  // of packed integers
+  const std::set<std::string> words{"qweight", "qzeros", "B", "zeros"};  // of packed integers
   for (const Operation& kernel : catalog()) {
     if (kernel.name == "sample")
       continue;  // seeds are any numbers, and tokens are tested on devices

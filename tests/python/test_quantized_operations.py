@@ -80,7 +80,12 @@ class OnEachDevice(OneDevice):
             self.runtime.quantized_gemm(self.make(np.ascontiguousarray(rows))[0], b, c, weights=f"int{bits}",
                                         scales=own_scales, zeros=own_zeros)
             each = (in_order.astype("float64") - np.repeat(zeros, group, 0)) * np.repeat(scales, group, 0)
-            self.check(c, rows.astype("float64") @ each)
+            product = rows.astype("float64") @ each
+            self.check(c, product)
+            if order is None:  # as they lie
+                self.runtime.quantized_gemm(self.make(x)[0], qweight, c, weights=f"int{bits}", packing=packing,
+                                            scales=s, zeros=z)
+                self.check(c, product)
         with self.assertRaisesRegex(greta.GretaError, "packing=awq has 4 bits"):
             self.runtime.repack_weights(qweight, s, b, own_scales, weights="int8")
         with self.assertRaisesRegex(greta.GretaError, "qzeros and zeros are given together"):

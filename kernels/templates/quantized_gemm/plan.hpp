@@ -29,6 +29,9 @@ std::vector<Argument> arguments(const Shape& shape, std::int64_t tiles, std::int
 /// Rejects norms, for variants whose workgroups have no whole rows.
 Constraint no_norm(const Shape& shape);
 
+/// Rejects packed weights (Shape::packing).
+Constraint rows_of_weights(const Shape& shape);
+
 /// Returns the kernel quantized_gemm/NAME in the device's language, or quantized_grouped_gemm/NAME
 /// where there are groups.
 KernelSource kernel_of(const Shape& shape, const DeviceInfo& device, std::string_view name,

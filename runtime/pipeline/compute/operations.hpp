@@ -51,6 +51,9 @@ struct QuantizedGemmOptions {
   /// Whether weights may be rounded to A's type, of 16 bits, before they are multiplied. It is
   /// faster for many rows (docs/quantized-gemm.md).
   bool rounded_weights = false;
+  /// Set: B, scales and zeros are qweight, scales and qzeros of such a checkpoint, as of
+  /// repack_weights(). Few variants read them.
+  std::optional<kernels::WeightPacking> packing{};
 };
 
 /// The rows of a product that gains nothing by rounded weights on an H200, up to this number

@@ -160,8 +160,10 @@ void set_numbers(Problem& problem, const ScaledGemmOptions& options) {
 
 /// Sets how quantised weights are stored, whose rows have as many elements as the extent `length`
 /// of the problem. The options have a format, scales and zeros.
+/// `scales_of_row`: the scales of a row; 0: as many as the scales have columns.
 template <typename Options>
-Result<void> set_weights(Problem& problem, const Options& options, const char* length) {
+Result<void> set_weights(Problem& problem, const Options& options, const char* length,
+                         std::int64_t scales_of_row = 0) {
   const std::string& operation = problem.op;
   if (options.format != kernels::WeightFormat::int4) {
     set(problem, "weights", std::string(kernels::traits(options.format).name));
@@ -174,7 +176,8 @@ Result<void> set_weights(Problem& problem, const Options& options, const char* l
   }
   if (beside && kernels::only_group(options.format) == 0) {
     const std::int64_t all = problem.dim(length);
-    const std::int64_t groups = std::max<std::int64_t>(1, cols_of(options.scales));
+    const std::int64_t groups =
+        std::max<std::int64_t>(1, scales_of_row > 0 ? scales_of_row : cols_of(options.scales));
     if (all % groups != 0) {
       return refused(operation.c_str(),
                      fmt::format("{} groups of scales don't divide {}, {}", groups, length, all));
@@ -273,7 +276,10 @@ Result<void> Operations::repack_weights(const Tensor& qweight, const Tensor& qsc
 Result<void> Operations::quantized_gemm(const Tensor& a, const Tensor& b, const Tensor& c,
                                         const QuantizedGemmOptions& options) {
   if (b && b.shape().rank() != 2) return bad_rank("quantized_gemm", "B", b, "[n, bytes of a row]");
-  const std::int64_t k = cols_of(a), lines = b ? b.shape()[0] : 1;
+  // Words of packed weights have several k or n: scales have a column for each line of W.
+  const bool packed = options.packing.has_value();
+  const std::int64_t k = cols_of(a);
+  const std::int64_t lines = !b ? 1 : packed ? cols_of(options.scales) : b.shape()[0];
   const bool bias = static_cast<bool>(options.bias);
   const bool residual = static_cast<bool>(options.residual);
   if (int{bias} + int{residual} + int{options.gated} > 1) {
@@ -286,7 +292,9 @@ Result<void> Operations::quantized_gemm(const Tensor& a, const Tensor& b, const 
   Problem problem =
       problem_of("quantized_gemm", a.dtype(), c.dtype(),
                  {{"m", rows_of(a)}, {"n", options.gated ? lines / 2 : lines}, {"k", k}});
-  if (auto good = set_weights(problem, options, "k"); !good) return good;
+  if (auto good = set_weights(problem, options, "k", packed ? rows_of(options.scales) : 0); !good) {
+    return good;
+  }
   if (bias) set(problem, "epilogue", "bias");
   if (residual) set(problem, "epilogue", "residual");
   if (options.gated) set(problem, "epilogue", "swiglu");
@@ -294,6 +302,7 @@ Result<void> Operations::quantized_gemm(const Tensor& a, const Tensor& b, const 
   if (options.rounded_weights || rounds_weights(a.dtype(), rows_of(a))) {
     set(problem, "math", "rounded_weights");
   }
+  if (packed) set(problem, "packing", std::string(kernels::to_string(*options.packing)));
   Given given;
   given.add(a);
   given.add(b);

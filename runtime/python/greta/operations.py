@@ -18,7 +18,7 @@ Operand = Union[Tensor, Any]
 _LAYOUTS = ("nn", "nt", "tn", "tt")
 _ACTIVATIONS = ("none", "silu", "gelu", "swiglu", "geglu")
 _WEIGHTS = ("int4", "int8", "q4_0", "q8_0", "q4_k", "q6_k", "mxfp4")
-_PACKINGS = ("awq", "gptq", "gptq_v2")
+_PACKINGS = ("rows", "awq", "gptq", "gptq_v2")
 _NUMBERS = ("e4m3", "e5m2", "e4m3_fnuz", "e5m2_fnuz", "int8")
 _SCALES = ("tensor", "row", "block")
 _FORMS = ("tanh", "erf")
@@ -100,7 +100,8 @@ class Operations:
                        scales: Operand | None = None, zeros: Operand | None = None,
                        bias: Operand | None = None, residual: Operand | None = None,
                        activation: str = "none", norm_weight: Operand | None = None,
-                       norm_epsilon: float = 1e-5, rounded_weights: bool = False) -> None:
+                       norm_epsilon: float = 1e-5, rounded_weights: bool = False,
+                       packing: str = "rows") -> None:
         """C = A W^T + bias + residual with quantised weights W [n, k], whose rows are those of b, u8
         [n, bytes]. bias [n] and residual [.., n] are of c's type. activation="swiglu": C [.., n] =
         silu(gate) * up, and b has 2 n rows, those of gates first. At most one of the three is given. norm_weight [k]:
@@ -110,13 +111,16 @@ class Operations:
         int4, int8: scales [n, groups] (bf16 if a is, else f16) and zero points u8 [n, groups] are
         beside them, W = scale (b - zero); without zeros, int4 has the zero point 8, and int8 is
         signed. mxfp4: numbers of four bits (e2m1), with scales u8 [n, k / 32] (e8m0) beside them.
-        q4_0, q8_0, q4_k, q6_k: the blocks of GGUF files, which hold their scales."""
+        q4_0, q8_0, q4_k, q6_k: the blocks of GGUF files, which hold their scales. packing "awq", "gptq"
+        or "gptq_v2": b, scales and zeros are qweight, scales and qzeros of such a checkpoint, as of
+        repack_weights; few variants read them."""
         self._call("quantized_gemm_fused", {"a": a, "b": b, "c": c}, options={
             "weights": choose(_WEIGHTS, weights, "weights"),
             "activation": choose(_ACTIVATIONS, activation, "activation"),
             "scales": scales, "zeros": zeros, "bias": bias, "residual": residual,
             "norm_weight": norm_weight, "norm_epsilon": norm_epsilon,
-            "rounded_weights": rounded_weights})
+            "rounded_weights": rounded_weights,
+            "packing": choose(_PACKINGS, packing, "packing")})
 
     def quantized_grouped_gemm(self, a: Operand, b: Operand, groups: Operand, c: Operand, *,
                                weights: str = "int4", scales: Operand | None = None,
