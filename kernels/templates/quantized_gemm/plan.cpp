@@ -80,6 +80,11 @@ LaunchPlan plan_of_tiles(const Shape& shape, const DeviceInfo& device, const Con
   return plan;
 }
 
+double bytes_of_load(const Shape& shape, double otherwise) {
+  if (!shape.packing) return otherwise;
+  return shape.packed().along_n() ? 0.5 : 4;
+}
+
 double scale_bytes(const Shape& shape) {
   if (shape.group == 0) return 0;
   return (bytes_of(shape.scales(), 1.0) + (shape.zeros ? 1 : 0)) / static_cast<double>(shape.group);

@@ -42,6 +42,9 @@ KernelSource kernel_of(const Shape& shape, const DeviceInfo& device, std::string
 LaunchPlan plan_of_tiles(const Shape& shape, const DeviceInfo& device, const Config& config,
                          const TiledLaunch& launch);
 
+/// Returns the bytes of weights that a load of a thread brings: of packed ones a word of GPTQ's, or
+/// a nibble of AWQ's, else `otherwise`.
+double bytes_of_load(const Shape& shape, double otherwise);
 /// Returns the bytes of scales and zero points for each weight, of those beside B.
 double scale_bytes(const Shape& shape);
 /// Returns the bytes that the launches of a configuration read and write at least.

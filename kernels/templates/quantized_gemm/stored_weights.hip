@@ -32,19 +32,19 @@ GRETA_DEVICE u32 place_in_word(u32 row) {
 GRETA_DEVICE u32 word_at(const u8* words, u64 index) { return load_words<4>(words + 4 * index).word[0]; }
 
 GRETA_DEVICE WeightChunk load_stored_chunk(const Weights& weights, u32 rows, u32 row, u32 index, u32) {
+  constexpr u32 words = CHUNK_WEIGHTS / of_word, lines = PACKING == 1 ? CHUNK_WEIGHTS : words;
+  const u32 width = PACKING == 1 ? rows / 8 : rows, column = PACKING == 1 ? row / 8 : row;
+  const u8* const from = weights.integers + (u64(index * lines) * width + column) * 4;
   WeightChunk chunk = {};
-  u32 word[CHUNK_WEIGHTS / of_word] = {};
+  u32 word[words] = {};
   GRETA_UNROLL
-  for (u32 i = 0; i < CHUNK_WEIGHTS / of_word; ++i) {
+  for (u32 i = 0; i < words; ++i) {
 #if PACKING == 1
     GRETA_UNROLL
-    for (u32 j = 0; j < 8; ++j) {
-      const u64 line = index * CHUNK_WEIGHTS + 8 * i + j;
-      const u32 of_rows = word_at(weights.integers, line * (rows / 8) + row / 8);
-      word[i] |= (of_rows >> 4 * place_in_word(row) & 15U) << 4 * j;
-    }
+    for (u32 j = 0; j < 8; ++j)
+      word[i] |= (word_at(from, u64(8 * i + j) * width) >> 4 * place_in_word(row) & 15U) << 4 * j;
 #else
-    word[i] = word_at(weights.integers, u64(index * (CHUNK_WEIGHTS / of_word) + i) * rows + row);
+    word[i] = word_at(from, u64(i) * width);
 #endif
   }
 #if FORMAT == 0
