@@ -42,6 +42,7 @@ Catalog Catalog::built_in() {
       make_layernorm_rmsnorm(),
       make_experts(),
       make_dequantize(),
+      make_repack_weights(),
   });
   return catalog;
 }

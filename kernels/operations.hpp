@@ -60,6 +60,13 @@ Operation make_quantized_grouped_gemm();
 /// int4 and int8 are bf16 with an out of bf16, else f16.
 Operation make_dequantize();
 
+/// Makes the operation that turns weights as AWQ and GPTQ pack them (WeightPacking) into rows of
+/// int4 or int8 with scales and zero points, as quantized_gemm reads them: B [n, k / 2] or [n, k],
+/// scales and zeros [n, k / group]. Without zero points, all stored ones must be 8, or of int8 128;
+/// they are not read. With order=given, weight i of each row is the stored weight order[i], so that
+/// A's columns need the same order.
+Operation make_repack_weights();
+
 /// Makes the operation that appends new keys and values to their caches.
 Operation make_kv_update();
 

@@ -1,6 +1,7 @@
 #include <cstring>
 
 #include "kernels/model/weight_groups.hpp"
+#include "kernels/model/weight_packing.hpp"
 #include "kernels/reference/dequantized.hpp"
 #include "kernels/reference/gemm.hpp"
 #include "kernels/reference/references.hpp"
@@ -20,6 +21,32 @@ Problem product_of(const Problem& problem) {
   return product;
 }
 
+/// Returns B, scales and zeros of packed weights as rows.
+std::vector<HostTensor> as_rows(const PackedMatrix& m, const std::vector<HostTensor>& inputs,
+                                bool has_zeros) {
+  const auto made = [&](const char* name, DType type, std::int64_t cols) {
+    HostTensor tensor{{name, Role::input, type, m.n, cols}, {}};
+    tensor.data.resize(tensor.spec.bytes());
+    return tensor;
+  };
+  const HostTensor& stored = tensor_named(inputs, "scales");
+  std::vector<HostTensor> list{made("B", DType::u8, m.row_bytes()),
+                               made("scales", stored.spec.dtype, m.groups())};
+  repack_integers(m, tensor_named(inputs, "B").data.data(), nullptr, list[0].data.data());
+  if (m.bits == 8 && !has_zeros) make_signed(list[0].data.data(), m.n * m.k);
+  if (has_zeros) list.push_back(made("zeros", DType::u8, m.groups()));
+  for (std::int64_t row = 0; row < m.n; ++row) {
+    for (std::int64_t g = 0; g < m.groups(); ++g) {
+      const auto to = static_cast<std::size_t>(row * m.groups() + g);
+      std::memcpy(list[1].data.data() + 2 * to, stored.data.data() + 2 * (g * m.n + row), 2);
+      if (!has_zeros) continue;
+      const std::byte* const words = tensor_named(inputs, "zeros").data.data();
+      list[2].data[to] = static_cast<std::byte>(packed_zero_point(m, words, row, g));
+    }
+  }
+  return list;
+}
+
 }  // namespace
 
 bool quantized_gemm_fully_checked(const Problem& problem) {
@@ -34,10 +61,18 @@ std::unique_ptr<Reference> quantized_gemm_reference(const Problem& problem,
   const std::string epilogue = problem.attribute("epilogue", "none");
   matrix.k = problem.dim("k");
   matrix.group = group_length(problem, matrix.format);
-  matrix.integers = &tensor_named(inputs, "B");
+  const bool has_zeros = problem.attribute("zeros", "none") == "groups";
+  std::vector<HostTensor> rows;
+  if (problem.attribute("packing", "rows") != "rows") {
+    PackedMatrix packed = packed_matrix_of(problem);
+    if (epilogue == "swiglu") packed.n *= 2;
+    rows = as_rows(packed, inputs, has_zeros);
+  }
+  const std::vector<HostTensor>& weights_of = rows.empty() ? inputs : rows;
+  matrix.integers = &tensor_named(weights_of, "B");
   matrix.rows = matrix.integers->spec.rows;
-  if (!in_blocks(matrix.format)) matrix.scales = &tensor_named(inputs, "scales");
-  if (problem.attribute("zeros", "none") == "groups") matrix.zeros = &tensor_named(inputs, "zeros");
+  if (!in_blocks(matrix.format)) matrix.scales = &tensor_named(weights_of, "scales");
+  if (has_zeros) matrix.zeros = &tensor_named(weights_of, "zeros");
   const std::vector<float> weights = dequantized(matrix);
   HostTensor b{{"B", Role::input, DType::f32, matrix.rows, matrix.k}, {}};
   b.data.resize(b.spec.bytes());

@@ -243,6 +243,12 @@ std::unique_ptr<Reference> dequantize_reference(const Problem& problem,
                                                 const std::vector<HostTensor>& inputs,
                                                 std::uint64_t seed);
 
+/// Checks every element of repacked weights: all integers and zero points are exact, and scales are
+/// rounded once to another type. A zero point of 256, of gptq with 8 bits, becomes 0.
+std::unique_ptr<Reference> repack_weights_reference(const Problem& problem,
+                                                    const std::vector<HostTensor>& inputs,
+                                                    std::uint64_t seed);
+
 /// Returns the FP64 reference of an experts problem, which checks every element. With u = 2^-24, K
 /// = dim and L = top_k hidden:
 /// - An element of h = silu(gate) * up has the errors of two dot products, gamma(K) times the root

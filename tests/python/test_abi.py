@@ -88,7 +88,7 @@ class Abi(Case):
                          _abi.ABI_VERSION)
 
     def test_enumerations(self):
-        self.assertEqual(len(self.header.enumerations), 11)
+        self.assertEqual(len(self.header.enumerations), 12)
         self.assertEqual(self.header.enumerations, list(_abi.ENUMERATIONS))
 
     def test_structs(self):

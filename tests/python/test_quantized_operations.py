@@ -55,6 +55,42 @@ class OnEachDevice(OneDevice):
         with self.assertRaisesRegex(ValueError, "dense matrices have no scales"):
             self.runtime.experts(x, ids, weights, *packed, out, down_scales=down_scales)
 
+    def test_weights_of_awq_and_gptq(self):
+        n, k, group = 24, 64, 32
+        x = values(5, k).astype("float16")
+        scales = (values(k // group, n) / 8).astype("float16")
+        given = np.argsort(RANDOM.random(k), kind="stable").astype("int32")
+        for packing, bits, order in (("awq", 4, None), ("gptq", 4, given), ("gptq_v2", 8, None)):
+            q = RANDOM.integers(0, 2**bits, (k, n)).astype("uint32")
+            zeros = RANDOM.integers(1, 2**bits, (k // group, n)).astype("uint32")
+            columns = [0, 2, 4, 6, 1, 3, 5, 7] if packing == "awq" else range(32 // bits)
+
+            def words(rows):
+                return sum(rows[:, column::32 // bits] << bits * i for i, column in enumerate(columns)).view("int32")
+
+            stored = words(q) if packing == "awq" else words(np.ascontiguousarray(q.T)).T.copy()
+            qzeros = words(zeros - 1 if packing == "gptq" else zeros)
+            qweight, s, z, *places = self.make(stored, scales, qzeros, *([] if order is None else [order]))
+            b, own_scales, own_zeros = self.make(np.zeros((n, k * bits // 8), "uint8"), np.zeros((n, k // group), "float16"),
+                                                 np.zeros((n, k // group), "uint8"))
+            self.runtime.repack_weights(qweight, s, b, own_scales, packing=packing, weights=f"int{bits}", qzeros=z,
+                                        zeros=own_zeros, order=places[0] if places else None)
+            in_order = q if order is None else q[order]
+            c, rows = self.runtime.empty((5, n)), x if order is None else x[:, order]
+            self.runtime.quantized_gemm(self.make(np.ascontiguousarray(rows))[0], b, c, weights=f"int{bits}",
+                                        scales=own_scales, zeros=own_zeros)
+            each = (in_order.astype("float64") - np.repeat(zeros, group, 0)) * np.repeat(scales, group, 0)
+            product = rows.astype("float64") @ each
+            self.check(c, product)
+            if order is None:  # as they lie
+                self.runtime.quantized_gemm(self.make(x)[0], qweight, c, weights=f"int{bits}", packing=packing,
+                                            scales=s, zeros=z)
+                self.check(c, product)
+        with self.assertRaisesRegex(greta.GretaError, "packing=awq has 4 bits"):
+            self.runtime.repack_weights(qweight, s, b, own_scales, weights="int8")
+        with self.assertRaisesRegex(greta.GretaError, "qzeros and zeros are given together"):
+            self.runtime.repack_weights(qweight, s, b, own_scales, packing="gptq", weights="int8", qzeros=z)
+
     def test_quantized_gemm(self):
         x = values(5, 64).astype("float16")
         q = RANDOM.integers(0, 16, (24, 64)).astype("uint8")

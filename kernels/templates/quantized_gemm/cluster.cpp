@@ -87,6 +87,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
        {"SPLIT", {1, 2, 4, 8}}},
       {storage_constraint(shape.halves(), shape.out, device),
        no_norm(shape),
+       rows_of_weights(shape),
        {"matrix_operations",
         fmt::format("the device must be an NVIDIA GPU with HIP kernels and matrix cores of {}",
                     to_string(shape.in)),

@@ -36,6 +36,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
       {{"WAVES", {2, 4, 8, 16}}, {"TN", {1, 2}}, {"STAGES", {2, 3, 4}}, {"RESIDENT", {0, 1, 2, 3}}},
       {storage_constraint(shape.halves(), shape.out, device),
        no_norm(shape),
+       rows_of_weights(shape),
        {"lane_copies", "the device must be an NVIDIA GPU with HIP kernels and matrix cores",
         has_copies(shape, device)},
        {"digits", "A must be one row of f16", shape.m == 1 && shape.in == DType::f16},

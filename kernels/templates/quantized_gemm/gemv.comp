@@ -17,7 +17,7 @@
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_shuffle : require
 
-#include "quantized_gemm/weights.glsl"
+#include "quantized_gemm/stored_weights.glsl"
 
 layout(local_size_x = THREADS) in;
 
@@ -115,9 +115,9 @@ void main() {
       // Threads past the last column or chunk repeat it.
       [[unroll]] for (uint t = 0; t < TN; ++t)
         chunk[u][t] =
-            load_chunk(args.b, args.scales, args.zeros,
-                       line_of_column(min(first_col + t, product_columns() - 1)),
-                       min(at + u * LANES, chunks - 1), args.k);
+            load_stored_chunk(args.b, args.scales, args.zeros, product_columns(),
+                              line_of_column(min(first_col + t, product_columns() - 1)),
+                              min(at + u * LANES, chunks - 1), args.k);
     }
     [[unroll]] for (uint u = 0; u < UNROLL; ++u) {
       if (at + u * LANES < chunks) {

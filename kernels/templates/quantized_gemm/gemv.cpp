@@ -52,6 +52,9 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
         p["THREADS"] <= threads},
        {"columns", "COLS must not exceed THREADS", p["COLS"] <= p["THREADS"]},
        {"gates", "TN must be even with swiglu", !shape.gated() || p["TN"] >= 2},
+       {"nibbles",
+        "with packing awq, TN must be at most 2: each column takes a nibble of 32 words at a time",
+        shape.packing != WeightPacking::awq || p["TN"] <= 2},
        {"rounds", "a norm's sum of squares needs two threads along K, 2 COLS <= THREADS",
         !shape.norm || 2 * p["COLS"] <= p["THREADS"]},
        {"rows", fmt::format("ROWS must not be twice m, {}, or more", shape.m),
@@ -93,8 +96,9 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   // GLSL's compilers unroll more than registers have room for.
   const bool room = device.language == Language::hip || rows <= 2;
   const bool wide = gpu && room && shape.products() / 4 >= busy_workgroups(device);
+  const int most = shape.packing == WeightPacking::awq ? 2 : 4;
   std::vector<Config> configs;
-  for (const int tn : {wide ? 4 : least, least}) {
+  for (const int tn : {wide ? most : least, least}) {
     for (const int threads : {128, 64, 32}) {
       const int cols = threads / 32;
       configs.push_back(
@@ -131,7 +135,8 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   work.read_bytes =
       columns * k * (weight + scale_bytes(shape)) + rows_of_a * k * config["COLS"] * a_bytes;
   work.written_bytes = rows * columns * bytes_of(shape.out, 1);
-  const double load = in_blocks(shape.format) && shape.format != WeightFormat::q4_k ? 2 : 16;
+  const bool halves = in_blocks(shape.format) && shape.format != WeightFormat::q4_k;
+  const double load = bytes_of_load(shape, halves ? 2 : 16);
   work.loads = columns * k * weight / load + rows_of_a * k * config["COLS"] * a_bytes / 16;
   work.ahead_bytes = threads * config["UNROLL"] * config["TN"] * chunk * weight;
   work.steps = std::max(1.0, columns * k * weight / work.ahead_bytes);

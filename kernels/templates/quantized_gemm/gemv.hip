@@ -13,7 +13,7 @@
 #include "common/reduce.hip"
 #include "quantized_gemm/epilogue.hip"
 #include "quantized_gemm/prologue.hip"
-#include "quantized_gemm/weights.hip"
+#include "quantized_gemm/stored_weights.hip"
 
 #if GATED && TN % 2 != 0
 #error "a thread has the gate and the up of a column"
@@ -120,7 +120,8 @@ quantized_gemm_gemv(const In* __restrict__ a, const u8* __restrict__ b,
       for (u32 t = 0; t < TN; ++t) {
         // Threads past the last column or chunk repeat it.
         const u32 col = smaller(first_col + t, product_columns(n) - 1);
-        chunk[u][t] = load_chunk(weights, line_of_column(col, n), smaller(at + u * LANES, chunks - 1), k);
+        chunk[u][t] = load_stored_chunk(weights, product_columns(n), line_of_column(col, n),
+                                        smaller(at + u * LANES, chunks - 1), k);
       }
     }
     await_earlier_launches();

@@ -136,6 +136,7 @@ void fill_scales(const Shape& shape, HostTensor& tensor, const Scales& scales,
 
 /// Zero points are near the middle, or any bytes if adversarial.
 void fill_zeros(const Shape& shape, HostTensor& tensor, bool adversarial, std::mt19937_64& random) {
+  if (shape.packing) return fill_random(tensor, random);
   const std::uint64_t values = shape.format == WeightFormat::int4 ? 16 : 256;
   for (std::byte& zero : tensor.data) {
     const bool any = adversarial && uniform_below(random, 4) == 0;

@@ -53,6 +53,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
       {{"WAVES", {1, 2, 4, 8, 16}}, {"TN", {1, 2, 4}}, {"RT", {1, 2, 4}}, {"UNROLL", {1, 2, 3, 4}}},
       {storage_constraint(shape.halves(), shape.out, device),
        no_norm(shape),
+       rows_of_weights(shape),
        {"matrix_operations",
         fmt::format("HIP kernels of the device have no matrix cores of {}", to_string(shape.in)),
         has_cores(shape, device)},

@@ -9,6 +9,8 @@ Defines problem_defines(const Shape& shape) {
   defines.emplace_back("FORMAT", std::to_string(static_cast<int>(shape.format)));
   defines.emplace_back("GROUP", std::to_string(shape.group));
   defines.emplace_back("ZEROS", shape.zeros ? "1" : "0");
+  defines.emplace_back("PACKING",
+                       std::to_string(shape.packing ? 1 + static_cast<int>(*shape.packing) : 0));
   defines.emplace_back("EPILOGUE", std::to_string(static_cast<int>(shape.epilogue)));
   defines.emplace_back("FEW_ROWS", shape.few_rows() ? "1" : "0");
   defines.emplace_back("NORM", shape.norm ? "1" : "0");
@@ -20,6 +22,11 @@ Defines problem_defines(const Shape& shape) {
 Constraint no_norm(const Shape& shape) {
   return {"whole_rows", "this variant does not normalise rows of A; gemv and stream do",
           !shape.norm};
+}
+
+Constraint rows_of_weights(const Shape& shape) {
+  return {"rows_of_weights", "this variant does not read packed weights; gemv and tiled do",
+          !shape.packing};
 }
 
 std::vector<Argument> arguments(const Shape& shape, std::int64_t tiles, std::int64_t blocks) {
@@ -84,6 +91,11 @@ LaunchPlan plan_of_tiles(const Shape& shape, const DeviceInfo& device, const Con
       {0, grid(device, plan.sources[0], blocks, launch.split), std::move(given)});
   plan.launches.back().early_operands = weights_of(shape);
   return plan;
+}
+
+double bytes_of_load(const Shape& shape, double otherwise) {
+  if (!shape.packing) return otherwise;
+  return shape.packed().along_n() ? 0.5 : 4;
 }
 
 double scale_bytes(const Shape& shape) {

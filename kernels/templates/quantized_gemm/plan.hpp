@@ -29,6 +29,9 @@ std::vector<Argument> arguments(const Shape& shape, std::int64_t tiles, std::int
 /// Rejects norms, for variants whose workgroups have no whole rows.
 Constraint no_norm(const Shape& shape);
 
+/// Rejects packed weights (Shape::packing).
+Constraint rows_of_weights(const Shape& shape);
+
 /// Returns the kernel quantized_gemm/NAME in the device's language, or quantized_grouped_gemm/NAME
 /// where there are groups.
 KernelSource kernel_of(const Shape& shape, const DeviceInfo& device, std::string_view name,
@@ -39,6 +42,9 @@ KernelSource kernel_of(const Shape& shape, const DeviceInfo& device, std::string
 LaunchPlan plan_of_tiles(const Shape& shape, const DeviceInfo& device, const Config& config,
                          const TiledLaunch& launch);
 
+/// Returns the bytes of weights that a load of a thread brings: of packed ones a word of GPTQ's, or
+/// a nibble of AWQ's, else `otherwise`.
+double bytes_of_load(const Shape& shape, double otherwise);
 /// Returns the bytes of scales and zero points for each weight, of those beside B.
 double scale_bytes(const Shape& shape);
 /// Returns the bytes that the launches of a configuration read and write at least.

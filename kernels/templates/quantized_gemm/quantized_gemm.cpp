@@ -43,6 +43,9 @@ Shape shape_of(const Problem& problem) {
   shape.format = weight_format_from_string(problem.attribute("weights", "int4")).value();
   shape.group = group_length(problem, shape.format);
   shape.zeros = problem.attribute("zeros", "none") == "groups";
+  if (!in_blocks(shape.format)) {
+    shape.packing = weight_packing_from_string(problem.attribute("packing", "rows"));
+  }
   return shape;
 }
 
@@ -77,6 +80,13 @@ std::vector<Attribute> weight_attributes(const std::string& line) {
 }
 
 void add_weights(std::vector<TensorSpec>& list, const Shape& s, std::int64_t rows) {
+  if (s.packing) {
+    const PackedMatrix m = s.packed();
+    list.push_back({"B", Role::input, DType::i32, m.weight_rows(), m.weight_cols()});
+    list.push_back({"scales", Role::input, s.scales(), m.groups(), m.n});
+    if (s.zeros) list.push_back({"zeros", Role::input, DType::i32, m.groups(), m.zero_cols()});
+    return;
+  }
   list.push_back({.name = "B",
                   .dtype = DType::u8,
                   .rows = rows,
@@ -148,6 +158,23 @@ Result<void> check_norm(const Problem& problem) {
   return bad_field("epsilon", epsilon, "needs prologue rmsnorm");
 }
 
+/// Packed weights are integers in groups, and words have those of eight rows, or zero points.
+Result<void> check_packing(const Problem& problem, const Shape& s) {
+  const std::string name = problem.attribute("packing", "rows");
+  if (name == "rows") return {};
+  const bool fours = s.format == WeightFormat::int4;
+  if (!fours && s.format != WeightFormat::int8) {
+    return bad_field("packing", name, "needs weights int4 or int8");
+  }
+  if (*s.packing == WeightPacking::awq && !fours) {
+    return bad_field("packing", name, "needs weights int4; gptq and gptq_v2 have int8 as well");
+  }
+  if (s.products() % packed_rows == 0) return {};
+  return bad_field("n", std::to_string(s.n),
+                   fmt::format("must be a multiple of {} with packing {}",
+                               s.gated() ? packed_rows / 2 : packed_rows, name));
+}
+
 Result<void> check(const Problem& problem) {
   if (auto norm = check_norm(problem); !norm) return norm;
   const Shape s = shape_of(problem);
@@ -156,6 +183,7 @@ Result<void> check(const Problem& problem) {
   }
   constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
   if (auto good = check_weights(problem, s); !good) return good;
+  if (auto good = check_packing(problem, s); !good) return good;
   if (s.gated() && s.n > most / 2 / s.k) {
     return bad_field("k", std::to_string(s.k),
                      fmt::format("2 n x k, of gates and ups, must not exceed {}", most));
@@ -180,6 +208,11 @@ std::vector<Attribute> attributes() {
                   .fallback = "exact",
                   .allowed = {"exact", "rounded_weights"},
                   .permission = true});
+  list.push_back({.name = "packing",
+                  .help = "rows: B has rows of weights; awq, gptq, gptq_v2: B, scales and zeros "
+                          "are qweight, scales and qzeros of such a checkpoint",
+                  .fallback = "rows",
+                  .allowed = {"rows", "awq", "gptq", "gptq_v2"}});
   return list;
 }
 

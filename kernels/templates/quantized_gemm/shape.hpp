@@ -1,12 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "kernels/model/operation.hpp"
 #include "kernels/model/problem.hpp"
 #include "kernels/model/weight_formats.hpp"
+#include "kernels/model/weight_packing.hpp"
 #include "kernels/templates/gemm/row_groups.hpp"
 
 namespace greta::kernels::quantized_gemm {
@@ -28,6 +30,7 @@ struct Shape : gemm::RowGroups {
   WeightFormat format = WeightFormat::int4;
   std::int64_t group = 0;  ///< weights of a row that share a scale; 0: they are in blocks
   bool zeros = false;      ///< whether each group has a zero point
+  std::optional<WeightPacking> packing{};  ///< if B, scales and zeros are not rows
   Epilogue epilogue = Epilogue::none;
   bool norm = false;  ///< A's rows are divided by their root mean square and multiplied by weights
   float epsilon = 0;  ///< of the norm, under the root
@@ -38,6 +41,11 @@ struct Shape : gemm::RowGroups {
   bool few_rows() const { return !several() && m <= 8; }
   /// Returns the columns of the product, which are the rows of B, or of each group's.
   std::int64_t products() const { return gated() ? 2 * n : n; }
+
+  /// Returns the matrix as it is packed. Requires `packing`.
+  PackedMatrix packed() const {
+    return {packing.value(), format == WeightFormat::int8 ? 8 : 4, products(), k, group};
+  }
 
   /// Returns the type of scales that are an operand.
   DType scales() const {

@@ -51,6 +51,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
        {"STAGES", {2, 3, 4, 6, 8}},
        {"RESIDENT", {0, 1, 2, 3, 4}}},
       {storage_constraint(shape.halves(), shape.out, device),
+       rows_of_weights(shape),
        {"lane_copies",
         fmt::format("the device must be an NVIDIA GPU with HIP kernels and matrix cores of {}",
                     to_string(shape.in)),

@@ -11,7 +11,7 @@
 #error "TM divides BM, TN divides BN, BK is a multiple of 32"
 #endif
 
-#include "quantized_gemm/weights.glsl"
+#include "quantized_gemm/stored_weights.glsl"
 
 #define ROW_THREADS (BM / TM)
 #define COLUMN_THREADS (BN / TN)
@@ -72,9 +72,9 @@ void load_weights(uint first_line, uint first, uint at) {
     const uint line = i % BN, place = i / BN * CHUNK_WEIGHTS;
     const bool inside = at + place < args.k;
     const WeightChunk chunk =
-        load_chunk(args.b, args.scales, args.zeros,
-                   first_line + line_of_column(min(first + line, product_columns() - 1)),
-                   inside ? (at + place) / CHUNK_WEIGHTS : 0, args.k);
+        load_stored_chunk(args.b, args.scales, args.zeros, product_columns(),
+                          first_line + line_of_column(min(first + line, product_columns() - 1)),
+                          inside ? (at + place) / CHUNK_WEIGHTS : 0, args.k);
     [[unroll]] for (uint e = 0; e < CHUNK_WEIGHTS; ++e) {
       const float weight = scale_of(chunk, e * SEGMENTS / CHUNK_WEIGHTS) * weight_of(chunk, e);
       tile_b[(place + e) * PITCH_B + line] = inside ? weight : 0.0;

@@ -128,7 +128,8 @@ KernelWork work(const Shape& shape, const DeviceInfo&, const Config& config) {
   work.shared_traffic = 4 * k * (bm + bn + bm * bn * (1 / tm + 1 / tn));
   work.read_bytes = bn * k * (weight + scale_bytes(shape)) + bm * k * bytes_of(shape.in, 1.0);
   work.written_bytes = bm * bn * bytes_of(shape.out, 1.0);
-  work.loads = work.read_bytes / 16;
+  const double of_b = bn * k * weight;
+  work.loads = (work.read_bytes - of_b) / 16 + of_b / bytes_of_load(shape, 16);
   work.steps = std::ceil(k / config["BK"]);
   work.ahead_bytes = work.read_bytes / work.steps;
   work.barriers = 2 * work.steps;

@@ -12,7 +12,7 @@
 
 #include "quantized_gemm/epilogue.hip"
 #include "quantized_gemm/groups.hip"
-#include "quantized_gemm/weights.hip"
+#include "quantized_gemm/stored_weights.hip"
 
 #if GATED && TN % 2 != 0
 #error "a thread has the gate and the up of a column"
@@ -51,8 +51,9 @@ GRETA_DEVICE void load_weights(const Weights& weights, u32 first_line, u32 first
     const u32 line = i % BN, place = i / BN * CHUNK_WEIGHTS;
     const bool inside = at + place < k;
     const u32 col = smaller(first + line, product_columns(n) - 1);
-    const WeightChunk chunk = load_chunk(weights, first_line + line_of_column(col, n),
-                                         inside ? (at + place) / CHUNK_WEIGHTS : 0, k);
+    const WeightChunk chunk =
+        load_stored_chunk(weights, product_columns(n), first_line + line_of_column(col, n),
+                          inside ? (at + place) / CHUNK_WEIGHTS : 0, k);
     float* const to = tile + place * pitch_b + line;
     GRETA_UNROLL
     for (u32 e = 0; e < CHUNK_WEIGHTS / 8; ++e) {

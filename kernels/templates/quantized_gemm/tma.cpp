@@ -144,7 +144,8 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
                  {"SPLIT", {1, 2, 4, 8}},
                  {"RESIDENT", {0, 1}},
                  {"ROUND", {0, 1}}},
-                {storage_constraint(shape.halves(), shape.out, device), no_norm(shape)}};
+                {storage_constraint(shape.halves(), shape.out, device), no_norm(shape),
+                 rows_of_weights(shape)}};
   append(
       a.constraints,
       {{"warpgroups",

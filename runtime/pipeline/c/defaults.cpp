@@ -25,7 +25,8 @@ greta_quantized_gemm_options greta_quantized_gemm_defaults() {
           nullptr,
           1e-5F,
           0,
-          0};
+          0,
+          GRETA_NOT_PACKED};
 }
 
 greta_quantized_grouped_gemm_options greta_quantized_grouped_gemm_defaults() {

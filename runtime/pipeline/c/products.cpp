@@ -1,4 +1,6 @@
 // Products of greta.h, and what quantises their operands.
+#include <fmt/format.h>
+
 #include "runtime/pipeline/c/call.hpp"
 
 using namespace greta::runtime;     // NOLINT
@@ -22,6 +24,15 @@ greta::kernels::ByteFormat byte_format(greta_numbers numbers) {
 
 ScaleSharing scale_sharing(greta_scales scales) {
   return choose(scales, {ScaleSharing::tensor, ScaleSharing::row, ScaleSharing::block}, "scales");
+}
+
+std::optional<greta::kernels::WeightPacking> weight_packing(std::int64_t packing) {
+  using Packing = greta::kernels::WeightPacking;
+  if (packing < GRETA_NOT_PACKED || packing > GRETA_GPTQ_V2) {
+    refuse(fmt::format("packing is {}, but it must be 0 to {}", packing, int{GRETA_GPTQ_V2}));
+  }
+  if (packing == GRETA_NOT_PACKED) return std::nullopt;
+  return static_cast<Packing>(packing - 1);
 }
 
 }  // namespace
@@ -93,6 +104,7 @@ greta_status greta_quantized_gemm_fused(greta_operations* operations, const gret
     wanted.norm_weight = call.maybe(given.norm_weight, "norm_weight");
     wanted.norm_epsilon = given.norm_epsilon;
     wanted.rounded_weights = given.rounded_weights != 0;
+    wanted.packing = weight_packing(given.packing);
     return call->quantized_gemm(call(a, "a"), call(b, "b"), call(c, "c"), wanted);
   });
 }
@@ -122,6 +134,27 @@ greta_status greta_dequantize(greta_operations* operations, const greta_tensor* 
                             {.format = weight_format(weights, "weights"),
                              .scales = call.maybe(scales, "scales"),
                              .zeros = call.maybe(zeros, "zeros")});
+  });
+}
+
+greta_status greta_repack_weights(greta_operations* operations, const greta_tensor* qweight,
+                                  const greta_tensor* qscales, const greta_tensor* qzeros,
+                                  const greta_tensor* order, const greta_tensor* b,
+                                  const greta_tensor* scales, const greta_tensor* zeros,
+                                  greta_packing packing, greta_weights weights) {
+  return guarded([&] {
+    const Call call(operations);
+    RepackOptions wanted;
+    const auto packed = weight_packing(packing);
+    if (!packed)
+      refuse("packing is GRETA_NOT_PACKED; allowed: GRETA_AWQ, GRETA_GPTQ, GRETA_GPTQ_V2");
+    wanted.packing = *packed;
+    wanted.format = weight_format(weights, "weights");
+    wanted.qzeros = call.maybe(qzeros, "qzeros");
+    wanted.zeros = call.maybe(zeros, "zeros");
+    wanted.order = call.maybe(order, "order");
+    return call->repack_weights(call(qweight, "qweight"), call(qscales, "qscales"), call(b, "b"),
+                                call(scales, "scales"), wanted);
   });
 }
 

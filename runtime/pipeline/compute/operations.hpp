@@ -6,6 +6,7 @@
 #include "kernels/catalog.hpp"
 #include "kernels/model/byte_formats.hpp"
 #include "kernels/model/weight_formats.hpp"
+#include "kernels/model/weight_packing.hpp"
 #include "runtime/device/result.hpp"
 #include "runtime/pipeline/compute/tensor.hpp"
 
@@ -50,6 +51,9 @@ struct QuantizedGemmOptions {
   /// Whether weights may be rounded to A's type, of 16 bits, before they are multiplied. It is
   /// faster for many rows (docs/quantized-gemm.md).
   bool rounded_weights = false;
+  /// Set: B, scales and zeros are qweight, scales and qzeros of such a checkpoint, as of
+  /// repack_weights(). Few variants read them.
+  std::optional<kernels::WeightPacking> packing{};
 };
 
 /// The rows of a product that gains nothing by rounded weights on an H200, up to this number
@@ -60,6 +64,16 @@ constexpr std::int64_t most_exact_rows = 128;
 struct DequantizeOptions {
   kernels::WeightFormat format = kernels::WeightFormat::int4;
   Tensor scales{}, zeros{};
+};
+
+struct RepackOptions {
+  kernels::WeightPacking packing = kernels::WeightPacking::awq;
+  kernels::WeightFormat format = kernels::WeightFormat::int4;  ///< or int8, of gptq and gptq_v2
+  /// Both or none: the stored zero points, i32 [groups, n / 8], of int8 [groups, n / 4], and those
+  /// of the result, u8 [n, groups]. None: all are 8, or of int8 128.
+  Tensor qzeros{}, zeros{};
+  /// i32 [k]: weight i of each row is the stored weight order[i]. Empty: as they are stored.
+  Tensor order{};
 };
 
 struct QuantizedGroupedGemmOptions {
@@ -234,6 +248,11 @@ class Operations {
   /// it.
   Result<void> dequantize(const Tensor& b, const Tensor& out,
                           const DequantizeOptions& options = {});
+  /// B, u8 [n, bytes], and scales [n, groups] as quantized_gemm() takes them, of weights as AWQ and
+  /// GPTQ pack them (kernels::WeightPacking): qweight i32, [k, n / 8] of awq, else [k / 8, n] or of
+  /// int8 [k / 4, n]; qscales [groups, n], of f16 or bf16. n is a multiple of 8.
+  Result<void> repack_weights(const Tensor& qweight, const Tensor& qscales, const Tensor& b,
+                              const Tensor& scales, const RepackOptions& options = {});
   /// C = (scales_a A) (scales_b B)^T with A [.., k] and B [n, k] of u8, whose bytes are numbers of
   /// the format. Scales are f32: [1, 1] each; [m, 1] and [n, 1] of rows; or [m, ceil(k / 128)] and
   /// [ceil(n / 128), ceil(k / 128)] of blocks. k is a multiple of 16.

@@ -160,8 +160,10 @@ void set_numbers(Problem& problem, const ScaledGemmOptions& options) {
 
 /// Sets how quantised weights are stored, whose rows have as many elements as the extent `length`
 /// of the problem. The options have a format, scales and zeros.
+/// `scales_of_row`: the scales of a row; 0: as many as the scales have columns.
 template <typename Options>
-Result<void> set_weights(Problem& problem, const Options& options, const char* length) {
+Result<void> set_weights(Problem& problem, const Options& options, const char* length,
+                         std::int64_t scales_of_row = 0) {
   const std::string& operation = problem.op;
   if (options.format != kernels::WeightFormat::int4) {
     set(problem, "weights", std::string(kernels::traits(options.format).name));
@@ -174,7 +176,8 @@ Result<void> set_weights(Problem& problem, const Options& options, const char* l
   }
   if (beside && kernels::only_group(options.format) == 0) {
     const std::int64_t all = problem.dim(length);
-    const std::int64_t groups = std::max<std::int64_t>(1, cols_of(options.scales));
+    const std::int64_t groups =
+        std::max<std::int64_t>(1, scales_of_row > 0 ? scales_of_row : cols_of(options.scales));
     if (all % groups != 0) {
       return refused(operation.c_str(),
                      fmt::format("{} groups of scales don't divide {}, {}", groups, length, all));
@@ -238,10 +241,45 @@ Result<void> Operations::dequantize(const Tensor& b, const Tensor& out,
   return start(problem, given);
 }
 
+Result<void> Operations::repack_weights(const Tensor& qweight, const Tensor& qscales,
+                                        const Tensor& b, const Tensor& scales,
+                                        const RepackOptions& options) {
+  if (b && b.shape().rank() != 2) return bad_rank("repack_weights", "B", b, "[n, bytes of a row]");
+  if (static_cast<bool>(options.qzeros) != static_cast<bool>(options.zeros)) {
+    return refused("repack_weights", "qzeros and zeros are given together");
+  }
+  const bool bytes = options.format == kernels::WeightFormat::int8;
+  if (!bytes && options.format != kernels::WeightFormat::int4) {
+    return refused("repack_weights", "weights become int4 or int8");
+  }
+  Problem problem = problem_of("repack_weights", qscales.dtype(), scales.dtype(),
+                               {{"n", rows_of(b)}, {"k", cols_of(b) * (bytes ? 1 : 2)}});
+  if (options.packing != kernels::WeightPacking::awq) {
+    set(problem, "packing", std::string(kernels::to_string(options.packing)));
+  }
+  // A group's length follows from the scales of the result, as in products with it.
+  struct {
+    kernels::WeightFormat format;
+    Tensor scales, zeros;
+  } const result{options.format, scales, options.zeros};
+  if (auto good = set_weights(problem, result, "k"); !good) return good;
+  if (options.order) set(problem, "order", "given");
+  Given given;
+  for (const Tensor& one : {qweight, qscales}) given.add(one);
+  given.add_if(options.qzeros);
+  given.add_if(options.order);
+  for (const Tensor& one : {b, scales}) given.add(one);
+  given.add_if(options.zeros);
+  return start(problem, given);
+}
+
 Result<void> Operations::quantized_gemm(const Tensor& a, const Tensor& b, const Tensor& c,
                                         const QuantizedGemmOptions& options) {
   if (b && b.shape().rank() != 2) return bad_rank("quantized_gemm", "B", b, "[n, bytes of a row]");
-  const std::int64_t k = cols_of(a), lines = b ? b.shape()[0] : 1;
+  // Words of packed weights have several k or n: scales have a column for each line of W.
+  const bool packed = options.packing.has_value();
+  const std::int64_t k = cols_of(a);
+  const std::int64_t lines = !b ? 1 : packed ? cols_of(options.scales) : b.shape()[0];
   const bool bias = static_cast<bool>(options.bias);
   const bool residual = static_cast<bool>(options.residual);
   if (int{bias} + int{residual} + int{options.gated} > 1) {
@@ -254,7 +292,9 @@ Result<void> Operations::quantized_gemm(const Tensor& a, const Tensor& b, const 
   Problem problem =
       problem_of("quantized_gemm", a.dtype(), c.dtype(),
                  {{"m", rows_of(a)}, {"n", options.gated ? lines / 2 : lines}, {"k", k}});
-  if (auto good = set_weights(problem, options, "k"); !good) return good;
+  if (auto good = set_weights(problem, options, "k", packed ? rows_of(options.scales) : 0); !good) {
+    return good;
+  }
   if (bias) set(problem, "epilogue", "bias");
   if (residual) set(problem, "epilogue", "residual");
   if (options.gated) set(problem, "epilogue", "swiglu");
@@ -262,6 +302,7 @@ Result<void> Operations::quantized_gemm(const Tensor& a, const Tensor& b, const 
   if (options.rounded_weights || rounds_weights(a.dtype(), rows_of(a))) {
     set(problem, "math", "rounded_weights");
   }
+  if (packed) set(problem, "packing", std::string(kernels::to_string(*options.packing)));
   Given given;
   given.add(a);
   given.add(b);

@@ -21,13 +21,14 @@ ACTIVATION = {"GRETA_NO_ACTIVATION": 0, "GRETA_SILU": 1, "GRETA_GELU": 2, "GRETA
 GELU_FORM = {"GRETA_GELU_TANH": 0, "GRETA_GELU_ERF": 1}
 WEIGHTS = {"GRETA_INT4": 0, "GRETA_INT8": 1, "GRETA_Q4_0": 2, "GRETA_Q8_0": 3, "GRETA_Q4_K": 4,
            "GRETA_Q6_K": 5, "GRETA_MXFP4": 6, "GRETA_SAME_WEIGHTS": 255}
+PACKING = {"GRETA_NOT_PACKED": 0, "GRETA_AWQ": 1, "GRETA_GPTQ": 2, "GRETA_GPTQ_V2": 3}
 NUMBERS = {"GRETA_E4M3": 0, "GRETA_E5M2": 1, "GRETA_E4M3_FNUZ": 2, "GRETA_E5M2_FNUZ": 3,
            "GRETA_NUMBERS_INT8": 4}
 SCALES = {"GRETA_SCALES_OF_TENSORS": 0, "GRETA_SCALES_OF_ROWS": 1, "GRETA_SCALES_OF_BLOCKS": 2}
 ROPE_PAIRS = {"GRETA_INTERLEAVED": 0, "GRETA_HALF": 1}
 ROLE = {"GRETA_TUNE_INPUT": 0, "GRETA_TUNE_OUTPUT": 1, "GRETA_TUNE_INPUT_OUTPUT": 2}
-ENUMERATIONS = (STATUS, DTYPE, MEMORY, LAYOUT, ACTIVATION, GELU_FORM, WEIGHTS, NUMBERS, SCALES,
-                ROPE_PAIRS, ROLE)
+ENUMERATIONS = (STATUS, DTYPE, MEMORY, LAYOUT, ACTIVATION, GELU_FORM, WEIGHTS, PACKING, NUMBERS,
+                SCALES, ROPE_PAIRS, ROLE)
 
 HANDLE = c_void_p  # any pointer to an opaque object
 RELEASE = CFUNCTYPE(None, c_void_p)
@@ -56,7 +57,8 @@ class QuantizedGemmOptions(Structure):
     _fields_ = [
         ("size", c_size_t), ("weights", c_int32), ("activation", c_int32), ("scales", HANDLE),
         ("zeros", HANDLE), ("bias", HANDLE), ("residual", HANDLE), ("norm_weight", HANDLE),
-        ("norm_epsilon", c_float), ("reserved", c_int32), ("rounded_weights", c_int64)]
+        ("norm_epsilon", c_float), ("reserved", c_int32), ("rounded_weights", c_int64),
+        ("packing", c_int64)]
 
 
 class QuantizedGroupedGemmOptions(Structure):
@@ -242,6 +244,7 @@ RUNTIME = {
     "greta_quantized_experts": _tensors(6, POINTER(QuantizedExpertsOptions)),
     "greta_scaled_experts": _tensors(8, _I32, _I32),
     "greta_dequantize": _tensors(4, _I32),
+    "greta_repack_weights": _tensors(7, _I32, _I32),
     "greta_attention": _tensors(5, POINTER(AttentionOptions)),
     "greta_latent_attention": _tensors(4, POINTER(LatentAttentionOptions)),
     "greta_attention_merge": _tensors(4),

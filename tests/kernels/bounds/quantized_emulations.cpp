@@ -14,6 +14,62 @@ struct PartOfProduct {
   std::size_t first_row, rows, first_line, lines, all_lines;
 };
 
+/// Returns integer `place`, from the lowest bits on, of a word that was stored as a number.
+unsigned packed_integer(float word, unsigned bits, std::size_t place) {
+  const auto stored = static_cast<std::uint32_t>(static_cast<std::int64_t>(word));
+  return stored >> (bits * place) & ((1U << bits) - 1);
+}
+
+/// Names of the tensors of packed weights.
+struct PackedInput {
+  const char *integers, *scales, *zeros;
+};
+
+/// Returns n rows of integers, scales and zero points as rows.
+Outputs as_rows(const Given& given, const PackedInput& of, std::size_t n) {
+  const std::size_t k = given.dim("k");
+  const auto group = static_cast<std::size_t>(given.number("group", "128"));
+  const std::string packing = given.problem.attribute("packing", "awq");
+  const unsigned bits = given.problem.attribute("weights", "int4") == "int8" ? 8 : 4;
+  const std::size_t each = 32 / bits;
+  const bool awq = packing == "awq";
+  constexpr std::size_t places[]{0, 4, 1, 5, 2, 6, 3, 7};  // of the rows of a word of AWQ
+  const auto& words = given[of.integers];
+  const float* const order = given.elements("order");
+  const auto integer = [&](std::size_t row, std::size_t i) {
+    const std::size_t from = order == nullptr ? i : static_cast<std::size_t>(order[i]);
+    return awq ? packed_integer(words[from * (n / 8) + row / 8], 4, places[row % 8])
+               : packed_integer(words[from / each * n + row], bits, from % each);
+  };
+  Outputs outputs(2);
+  for (std::size_t row = 0; row < n; ++row) {
+    for (std::size_t i = 0; i < k; i += 8 / bits) {
+      const unsigned flip = bits == 8 && !given.has(of.zeros) ? 128 : 0;
+      const unsigned byte =
+          bits == 8 ? integer(row, i) ^ flip : integer(row, i) | integer(row, i + 1) << 4;
+      outputs[0].push_back(static_cast<float>(byte));
+    }
+    for (std::size_t g = 0; g < k / group; ++g) {
+      outputs[1].push_back(Float(given[of.scales][g * n + row]).value());
+    }
+  }
+  if (!given.has(of.zeros)) return outputs;
+  std::vector<float>& zeros = outputs.emplace_back();
+  for (std::size_t i = 0; i < n * (k / group); ++i) {
+    const std::size_t row = i / (k / group), g = i % (k / group);
+    const unsigned stored = packed_integer(given[of.zeros][g * (n / each) + row / each], bits,
+                                           awq ? places[row % 8] : row % each);
+    zeros.push_back(static_cast<float>(stored + (packing == "gptq" ? 1 : 0)));
+  }
+  return outputs;
+}
+
+/// Words with any 16 neighbouring bits, which f32 holds.
+double packed_word(double draw, std::size_t i) {
+  const double low = std::floor((draw + 0.5) * 65536);
+  return i % 3 == 0 ? low : i % 3 == 1 ? low * 256 : (low - 32768) * 65536;
+}
+
 /// The product, without its epilogue; with a norm of A's rows.
 std::vector<Float> quantized_product(const Given& given, const PartOfProduct& part) {
   const std::size_t m = part.rows, n = part.lines, k = given.dim("k");
@@ -60,7 +116,15 @@ Outputs quantized_gemm(const Given& given) {
   const std::string epilogue = given.problem.attribute("epilogue", "none");
   const bool gated = epilogue == "swiglu";
   const std::size_t products = gated ? 2 * n : n;
-  const std::vector<Float> sums = quantized_product(given, {0, m, 0, products, products});
+  Tensors tensors = given.tensors;
+  if (given.problem.attribute("packing", "rows") != "rows") {
+    const Outputs rows = as_rows(given, {"B", "scales", "zeros"}, products);
+    tensors["B"] = rows[0];
+    tensors["scales"] = rows[1];
+    if (rows.size() > 2) tensors["zeros"] = rows[2];
+  }
+  const std::vector<Float> sums =
+      quantized_product({given.problem, tensors}, {0, m, 0, products, products});
   std::vector<float> out(m * n);
   for (std::size_t i = 0; i < m * n; ++i) {
     const std::size_t row = i / n, col = i % n;
@@ -101,6 +165,13 @@ std::vector<Case> quantized_gemm_cases(const DTypes&) {
           with("mxfp4", {{"weights", "mxfp4"}},
                {{"B", bytes}, {"scales", [](double, std::size_t) { return 124; }}},
                {12.6, 21.8, 47.5, 1.1, 1.1}),
+          with("packed by AWQ", {{"packing", "awq"}, {"epilogue", "bias"}}, {{"B", packed_word}},
+               {13, 16, 18.5, 1.1, 1.1}),
+          with("packed by GPTQ, zero points",
+               {{"packing", "gptq"}, {"group", "32"}, {"zeros", "groups"}},
+               {{"B", packed_word}, {"zeros", packed_word}}, {9.6, 17.8, 22.5, 1.1, 1.1}),
+          with("bytes packed by GPTQ", {{"packing", "gptq_v2"}, {"weights", "int8"}},
+               {{"B", packed_word}}, {12.2, 16.5, 18.3, 1.1, 1.1}),
           with("rounded weights", {{"math", "rounded_weights"}}, {{"B", bytes}}, {0, 5, 5, 3, 5}),
           with("bias", {{"epilogue", "bias"}}, {{"B", bytes}}, {13, 13, 14, 1.1, 1.1}),
           with("residual", {{"epilogue", "residual"}}, {{"B", bytes}}, {13.3, 13, 14.6, 1.1, 1.1}),
@@ -211,12 +282,41 @@ std::vector<Case> dequantize_cases(const DTypes&) {
            {{"B", bytes}, {"scales", [](double, std::size_t) { return 124; }}}, {0, 0, 0, 0, 0})};
 }
 
+Outputs repack_weights(const Given& given) {
+  return as_rows(given, {"qweight", "qscales", "qzeros"}, given.dim("n"));
+}
+
+/// f16 has bf16's numbers but for the smallest ones.
+std::vector<Case> repack_weights_cases(const DTypes&) {
+  const auto with = [](const char* what, std::vector<std::pair<std::string, std::string>> more,
+                       double scale, double to_f16) {
+    more.insert(more.end(), {{"n", "200"}, {"k", "384"}});
+    const auto last = [](double, std::size_t i) { return static_cast<double>(383 - i); };
+    return Case{what,
+                more,
+                {{"qweight", packed_word},
+                 {"qscales", times(scale)},
+                 {"qzeros", packed_word},
+                 {"order", last}},
+                {0, 0, 0, to_f16, 1.1}};
+  };
+  return {with("awq", {{"zeros", "groups"}}, 1, 0),
+          with("awq, in another order", {{"group", "64"}, {"order", "given"}}, 1, 0),
+          with("gptq", {{"packing", "gptq"}, {"zeros", "groups"}, {"group", "32"}}, 1, 0),
+          with("gptq_v2 of bytes",
+               {{"packing", "gptq_v2"}, {"weights", "int8"}, {"zeros", "groups"}}, 1, 0),
+          with("gptq of bytes in another order",
+               {{"packing", "gptq"}, {"weights", "int8"}, {"order", "given"}}, 1, 0),
+          with("tiny scales", {{"group", "32"}}, 0x1p-14, 1.1)};
+}
+
 }  // namespace
 
 std::vector<Emulation> quantized_emulations() {
   return {{"quantized_gemm", quantized_gemm_cases, quantized_gemm},
           {"quantized_grouped_gemm", quantized_grouped_gemm_cases, quantized_grouped_gemm},
-          {"dequantize", dequantize_cases, dequantize}};
+          {"dequantize", dequantize_cases, dequantize},
+          {"repack_weights", repack_weights_cases, repack_weights, true}};
 }
 
 }  // namespace greta::test::bounds

@@ -124,6 +124,40 @@ std::vector<OperationCase> product_cases() {
          return ops.quantized_gemm(t[0], t[1], t[3],
                                    {.format = kernels::WeightFormat::mxfp4, .scales = t[2]});
        }},
+      {"QuantizedGemmOfAwq",
+       "quantized_gemm dtype=f16 out=f32 group=\"32\" zeros=groups packing=awq m=3 n=24 k=64",
+       {{3, 64}, {64, 3}, {2, 24}, {2, 3}, {3, 24}},
+       [](Operations& ops, const Operands& t) {
+         return ops.quantized_gemm(
+             t[0], t[1], t[4],
+             {.scales = t[2], .zeros = t[3], .packing = kernels::WeightPacking::awq});
+       }},
+      {"QuantizedGemmOfGptq",
+       "quantized_gemm dtype=bf16 out=bf16 weights=int8 epilogue=swiglu packing=gptq m=3 n=12 "
+       "k=128",
+       {{3, 128}, {32, 24}, {1, 24}, {3, 12}},
+       [](Operations& ops, const Operands& t) {
+         return ops.quantized_gemm(t[0], t[1], t[3],
+                                   {.format = kernels::WeightFormat::int8,
+                                    .scales = t[2],
+                                    .gated = true,
+                                    .packing = kernels::WeightPacking::gptq});
+       }},
+      {"RepackWeights",
+       "repack_weights dtype=f16 out=bf16 group=\"32\" zeros=groups n=24 k=64",
+       {{64, 3}, {2, 24}, {2, 3}, {24, 32}, {24, 2}, {24, 2}},
+       [](Operations& ops, const Operands& t) {
+         return ops.repack_weights(t[0], t[1], t[3], t[4], {.qzeros = t[2], .zeros = t[5]});
+       }},
+      {"RepackWeightsInAnotherOrder",
+       "repack_weights dtype=bf16 out=bf16 packing=gptq weights=int8 order=given n=24 k=128",
+       {{32, 24}, {1, 24}, {128}, {24, 128}, {24, 1}},
+       [](Operations& ops, const Operands& t) {
+         return ops.repack_weights(t[0], t[1], t[3], t[4],
+                                   {.packing = kernels::WeightPacking::gptq,
+                                    .format = kernels::WeightFormat::int8,
+                                    .order = t[2]});
+       }},
       {"ScaledGemm",
        "scaled_gemm dtype=f32 out=f32 format=e5m2 scales=row m=6 n=24 k=48",
        {{2, 3, 48}, {24, 48}, {6, 1}, {24, 1}, {2, 3, 24}},

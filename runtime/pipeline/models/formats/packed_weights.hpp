@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/model/weight_packing.hpp"
 #include "runtime/pipeline/models/formats/json_fields.hpp"
 #include "runtime/pipeline/models/formats/model_tensors.hpp"
 #include "runtime/pipeline/models/llama_weights.hpp"
@@ -14,27 +15,16 @@
 namespace greta::runtime {
 
 /// Weights of 4 bits as AWQ and GPTQ store them in folders of Hugging Face, and of 8 bits as GPTQ
-/// does. A projection [n, k] has three tensors, whose names end in these words instead of `weight`:
+/// does (kernels::WeightPacking). A projection [n, k] has three tensors, whose names end in
+/// `qweight`, `qzeros` and `scales` instead of `weight`: of I32, I32, and F16 or BF16.
 ///
-/// - `qweight`, I32, 8 integers each. AWQ (version gemm): [k, n / 8], where the nibbles of a word,
-///   from the lowest one on, are columns 0, 2, 4, 6, 1, 3, 5 and 7 of 8. GPTQ: [k / 8, n], where
-///   they are 8 consecutive k; of 8 bits [k / 4, n], with 4 integers.
-/// - `qzeros`, I32 [k / group, n / 8]: zero points. AWQ: packed like qweight. GPTQ: columns in
-///   order, and each is one less than the zero point unless checkpoint_format is gptq_v2; of 8 bits
-///   [k / group, n / 4].
-/// - `scales`, F16 or BF16 [k / group, n].
-///
-/// A weight is scale (integer - zero point). GPTQ may add `g_idx`, I32 [k], the group of each k,
-/// and a `bias` of zeros. Groups have equal numbers of weights; with activation order (desc_act)
-/// these are not consecutive. Sources: AutoAWQ, WQLinear_GEMM; AutoGPTQ, QuantLinear; GPTQModel for
-/// gptq_v2.
+/// GPTQ may add `g_idx`, I32 [k], the group of each k, and a `bias` of zeros. Groups have equal
+/// numbers of weights; with activation order (desc_act) these are not consecutive.
 struct PackedWeights {
-  enum class Kind { awq, gptq };
-  Kind kind = Kind::awq;
+  kernels::WeightPacking packing = kernels::WeightPacking::awq;
   std::int64_t group = 128;
   std::int64_t bits = 4;  ///< or 8, of GPTQ
   bool zeros = true;      ///< whether zero points may differ from 8, or with 8 bits from 128
-  int zero_offset = 0;    ///< to add to stored zero points
   /// Whether weights of a group are not consecutive, as far as the configuration says it.
   bool reordered = false;
 

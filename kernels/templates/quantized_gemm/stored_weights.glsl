@@ -1,0 +1,68 @@
+// Quantised weights in chunks of 32 of a row, of which B has rows, or words as AWQ and GPTQ pack them: as in
+// stored_weights.hip, where PACKING is described.
+#pragma once
+
+#if !defined(PACKING) || PACKING < 0 || PACKING > 3
+#error "PACKING must be 0 to 3"
+#endif
+
+#include "quantized_gemm/weights.glsl"
+
+#if !PACKING
+// `rows`: of all of B.
+WeightChunk load_stored_chunk(uint64_t integers, uint64_t scales, uint64_t zeros, uint rows, uint row, uint index,
+                              uint k) {
+  return load_chunk(integers, scales, zeros, row, index, k);
+}
+#else
+#if FORMAT > 1 || PACKING == 1 && FORMAT != 0
+#error "packed integers have 4 bits, those of GPTQ 4 or 8"
+#endif
+
+#define PACKED_BITS (FORMAT == 0 ? 4 : 8)
+#define OF_WORD (32 / PACKED_BITS)
+
+// The place of a row's integer in a word of neighbouring rows.
+uint place_in_word(uint row) {
+  const uint index = row % OF_WORD;
+  return PACKING == 1 ? index / 2 + index % 2 * 4 : index;
+}
+
+uint word_at(uint64_t words, uint64_t index) { return Word(words + index * 4).v; }
+
+WeightChunk load_stored_chunk(uint64_t integers, uint64_t scales, uint64_t zeros, uint rows, uint row, uint index,
+                              uint k) {
+  WeightChunk chunk;
+  uint word[CHUNK_WEIGHTS / OF_WORD];
+  [[unroll]] for (uint i = 0; i < CHUNK_WEIGHTS / OF_WORD; ++i) {
+#if PACKING == 1
+    word[i] = 0;
+    [[unroll]] for (uint j = 0; j < 8; ++j) {
+      const uint64_t line = index * CHUNK_WEIGHTS + 8 * i + j;
+      const uint of_rows = word_at(integers, line * (rows / 8) + row / 8);
+      word[i] |= (of_rows >> 4 * place_in_word(row) & 15u) << 4 * j;
+    }
+#else
+    word[i] = word_at(integers, uint64_t(index * (CHUNK_WEIGHTS / OF_WORD) + i) * rows + row);
+#endif
+  }
+#if FORMAT == 0
+  [[unroll]] for (uint i = 0; i < 4; ++i) {
+    chunk.q[2 * i] = halves_of(word[i], 0);
+    chunk.q[2 * i + 1] = halves_of(word[i], 4);
+  }
+  chunk.zero = 8.0;
+#else
+  [[unroll]] for (uint i = 0; i < 8; ++i) chunk.q[i] = word[i];
+  chunk.zero = 128.0;
+#endif
+  const uint64_t group = index * CHUNK_WEIGHTS / GROUP;
+  chunk.scale[0] = load_scale(scales + (group * rows + row) * 2);
+#if ZEROS
+  const uint of_rows = word_at(zeros, group * (rows / OF_WORD) + row / OF_WORD);
+  const uint stored = of_rows >> PACKED_BITS * place_in_word(row) & ((1u << PACKED_BITS) - 1u);
+  chunk.zero = float(stored + (PACKING == 2 ? 1u : 0u) & 255u);
+#endif
+  return chunk;
+}
+#endif
