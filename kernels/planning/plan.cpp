@@ -29,7 +29,8 @@ Pack pack(DType type, int width) {
 /// a template may lack the call.
 bool awaits_launches(std::string_view text) {
   return text.find("begin_launch();") != std::string_view::npos ||
-         text.find("begin_launch_early();") != std::string_view::npos;
+         text.find("begin_launch_early();") != std::string_view::npos ||
+         text.find("begin_launch_alone();") != std::string_view::npos;
 }
 
 }  // namespace

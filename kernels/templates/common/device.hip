@@ -10,7 +10,9 @@
 //
 // Every kernel starts with begin_launch(), since launches may overlap (LaunchOrder::overlapping). Or it
 // starts with begin_launch_early(), loads operands that are constant (Launch::early_operands), and calls
-// await_earlier_launches() before it loads or stores anything else.
+// await_earlier_launches() before it loads or stores anything else. One that starts with begin_launch_alone()
+// does so, too, but calls let_next_launch_begin() after its loop: many of its small blocks fit a processor, and
+// those of the next launch would all go to the first processors that have room for them.
 #pragma once
 
 typedef unsigned char u8;
@@ -278,6 +280,7 @@ GRETA_DEVICE void let_next_launch_begin() {
 }
 
 GRETA_DEVICE void begin_launch_early() { let_next_launch_begin(); }
+GRETA_DEVICE void begin_launch_alone() {}
 
 GRETA_DEVICE void begin_launch() {
   let_next_launch_begin();

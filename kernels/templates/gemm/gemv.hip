@@ -297,7 +297,7 @@ GRETA_KERNEL(THREADS) gemm_gemv(GEMM_PARAMETERS) {
 #if GROUPED
   begin_launch();  // another operation writes the rows of groups
 #else
-  begin_launch_early();
+  begin_launch_alone();
 #endif
   GRETA_SHARED(float, part_sums, parts * LINE);  // of one row
   const Arguments all = GEMM_ARGUMENTS;
@@ -337,6 +337,7 @@ GRETA_KERNEL(THREADS) gemm_gemv(GEMM_PARAMETERS) {
   }
 
   await_earlier_launches();  // of threads without a part of K, too
+  let_next_launch_begin();
   const u32 out_col = group * OUT_WIDTH + tid;
   const bool writes = tid < OUT_WIDTH && out_col < n;
   GRETA_UNROLL

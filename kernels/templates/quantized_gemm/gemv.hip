@@ -99,7 +99,7 @@ quantized_gemm_gemv(const In* __restrict__ a, const u8* __restrict__ b,
                     const Scale* __restrict__ scales, const u8* __restrict__ zeros,
                     const Out* __restrict__ added, Out* __restrict__ c, u32 m, u32 n, u32 k,
                     u32 tiles_n NORM_PARAMETERS) {
-  begin_launch_early();
+  begin_launch_alone();
   GRETA_SHARED(float, wave_sums, ROWS * (TN + NORM) * (THREADS / wave_size + 1));
   const u32 block = block_index<THREADS>();
   const u32 lane = thread_index() % LANES, column = thread_index() / LANES;
@@ -139,6 +139,7 @@ quantized_gemm_gemv(const In* __restrict__ a, const u8* __restrict__ b,
     }
   }
   await_earlier_launches();  // of threads without a chunk, too
+  let_next_launch_begin();
   GRETA_UNROLL
   for (u32 row = 0; row < ROWS; ++row) {
     const auto total_of = [&](float x, u32 t) {

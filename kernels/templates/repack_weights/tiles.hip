@@ -166,6 +166,7 @@ GRETA_KERNEL(THREADS)
 repack_weights_tiles(const u32* __restrict__ qweight, const In* __restrict__ qscales,
                      const u32* __restrict__ qzeros, const int* __restrict__ order, u32* __restrict__ b,
                      Out* __restrict__ scales, u32* __restrict__ zeros, u32 n, u32 k, u32 tiles) {
+  begin_launch();
   GRETA_SHARED(u32, tile, tile_bytes / 4);
   const u32 block = block_index<THREADS>();
   if (block < tiles) {

@@ -92,7 +92,7 @@ GRETA_KERNEL(THREADS)
 scaled_gemm_gemv(const u8* __restrict__ a, const u8* __restrict__ b,
                  const float* __restrict__ scales_a, const float* __restrict__ scales_b,
                  Out* __restrict__ c, u32 m, u32 n, u32 k, u32 tiles_n SLICE_PARAMETERS) {
-  begin_launch_early();
+  begin_launch_alone();
   GRETA_SHARED(Total, wave_sums, ROWS * TN * (THREADS / wave_size + 1));
   const u32 block = block_index<THREADS>();
   const u32 lane = thread_index() % LANES, column = thread_index() / LANES;
@@ -124,6 +124,7 @@ scaled_gemm_gemv(const u8* __restrict__ a, const u8* __restrict__ b,
     }
   }
   await_earlier_launches();  // of threads without a chunk, too
+  let_next_launch_begin();
   GRETA_UNROLL
   for (u32 i = 0; i < ROWS * TN; ++i) {
     const u32 row = i / TN, col = place.first_col + i % TN;
