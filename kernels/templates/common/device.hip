@@ -12,7 +12,8 @@
 // starts with begin_launch_early(), loads operands that are constant (Launch::early_operands), and calls
 // await_earlier_launches() before it loads or stores anything else. One that starts with begin_launch_alone()
 // does so, too, but calls let_next_launch_begin() after its loop: many of its small blocks fit a processor, and
-// those of the next launch would all go to the first processors that have room for them.
+// those of the next launch would all go to the first processors that have room for them. A kernel whose own
+// blocks would go there, and that gains nothing from loading early, calls none of these and is launched in turn.
 #pragma once
 
 typedef unsigned char u8;

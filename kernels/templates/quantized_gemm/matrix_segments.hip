@@ -185,7 +185,7 @@ QUANTIZED_ENTRY(matrix_segments)(const In* __restrict__ a, const u8* __restrict_
                         const Scale* __restrict__ scales, const u8* __restrict__ zeros,
                         const Out* __restrict__ added, Out* __restrict__ c, u32 m, u32 n, u32 k,
                         u32 tiles_n GROUP_PARAMETERS) {
-  begin_launch();
+  // No begin_launch(): see device.hip.
   GRETA_SHARED(float, sums, WAVES * floats_of_sums);
   const u32 block = block_index<THREADS>(), tile_row = FEW_ROWS ? 0 : block / tiles_n;
   const Group group = group_of_line<RT * 16>(ALL_ROWS, tile_row);

@@ -281,7 +281,7 @@ Result<std::unique_ptr<PipelineGraph>> Pipeline::finish(const PipelineOptions& o
   if (auto placed = place(*graph); !placed) return give_up(placed.failure());
   if (auto added = add_workspace(*graph); !added) return give_up(added.failure());
   if (auto added = add_addresses(*graph); !added) return give_up(added.failure());
-  if (runtime_.overlaps()) find_constants(*graph);
+  if (options.overlap && runtime_.overlaps()) find_constants(*graph);
   if (options.graph) {
     auto made =
         runtime_.device().create_graph([&graph](Stream& stream) { return graph->record(stream); });

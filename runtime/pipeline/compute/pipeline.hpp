@@ -107,6 +107,8 @@ class PipelineGraph {
 
 struct PipelineOptions {
   bool graph = true;  ///< false: replays launch operations one by one, for comparison
+  /// Lets launches overlap, if the runtime does (RuntimeOptions::overlap).
+  bool overlap = true;
   unsigned jobs = 0;  ///< number of threads that compile missing kernels; 0: one per core
 };
 

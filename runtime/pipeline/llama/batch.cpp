@@ -70,9 +70,7 @@ const PipelineGraph& LlamaBatch::pass(const LlamaPassShape& shape) {
   if (!graph) {
     Pipeline pipeline(runtime_);
     record_llama(pipeline, weights_, memory_, shape);
-    PipelineOptions options;
-    options.graph = options_.graph;
-    graph = pipeline.finish(options).value();
+    graph = pipeline.finish(pass_options(shape, options_.graph)).value();
   }
   return *graph;
 }

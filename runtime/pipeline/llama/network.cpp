@@ -438,4 +438,12 @@ void record_llama(Pipeline& pipeline, const LlamaDeviceWeights& weights, const L
   PassRecorder(pipeline, weights, memory, shape, tap).record();
 }
 
+PipelineOptions pass_options(const LlamaPassShape& shape, bool graph) {
+  constexpr std::int64_t most_overlapping = 64;
+  PipelineOptions options;
+  options.graph = graph;
+  options.overlap = shape.rows() <= most_overlapping;
+  return options;
+}
+
 }  // namespace greta::runtime

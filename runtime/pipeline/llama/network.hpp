@@ -106,4 +106,8 @@ using LlamaTap = std::function<void(std::int64_t layer, LlamaStage stage, const 
 void record_llama(Pipeline& pipeline, const LlamaDeviceWeights& weights, const LlamaMemory& memory,
                   const LlamaPassShape& shape, const LlamaTap& tap = nullptr);
 
+/// Returns the options with which a pass of this shape is finished. Launches of passes of at most
+/// 64 tokens overlap. Those of longer passes take so long that there is nothing to gain.
+PipelineOptions pass_options(const LlamaPassShape& shape, bool graph);
+
 }  // namespace greta::runtime

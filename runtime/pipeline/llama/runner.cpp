@@ -42,10 +42,9 @@ const PipelineGraph& LlamaRunner::pass(std::int64_t tokens) {
   auto& graph = passes_[tokens];
   if (!graph) {
     Pipeline pipeline(runtime_);
-    record_llama(pipeline, weights_, memory_, {options_.batch, tokens});
-    PipelineOptions options;
-    options.graph = options_.graph;
-    graph = pipeline.finish(options).value();
+    const LlamaPassShape shape{options_.batch, tokens};
+    record_llama(pipeline, weights_, memory_, shape);
+    graph = pipeline.finish(pass_options(shape, options_.graph)).value();
   }
   return *graph;
 }
