@@ -80,12 +80,13 @@ class Vendor(Case):
                     of_vendor, = report["variants"]
                     self.assertEqual((of_vendor["variant"], of_vendor["wrong"]), ("vendor", 0))
                     self.assertGreater(of_vendor["right"], 0)
-                    # Some of the drawn slices have too little memory.
                     self.assertEqual(of_vendor["right"] + report["not_ranked"], 3 if "3" in more else 1)
         # Its slices need memory.
         unranked = self.run_tune("verify", *PROBLEM, "--config", "vendor RANK=0 WORKSPACE_MIB=0 SPLITK=2", "--device",
                                  "hip-host:0", "--json")
         self.assertEqual(json.loads(unranked.stdout)["not_ranked"], 1, unranked.stderr)
+        self.assertEqual((unranked.returncode, unranked.stderr),
+                         (1, "greta-tune: nothing was verified: the library ranks none of the candidates\n"))
         refused = self.run_tune("verify", *SCALED, "--variant", "vendor", "--scales", "block", "--device", "hip-host:0")
         self.refused(refused, 2, "--variant vendor", "scales_of_blocks: ")
         self.refused(self.run_tune("verify", *PROBLEM, "--config", "vendor RANK=99 WORKSPACE_MIB=4 SPLITK=0", "--device",

@@ -302,7 +302,11 @@ int verify_operation(const Operation& operation, const VerifyOptions& options) {
   kept.tell();
   if (!result.failures.empty()) remember_failed(operation.name);
   if (!result.failures.empty() || result.left > 0) return exit_failed;
-  if (!result.tallies.empty()) remember_verified(operation.name);
+  if (result.tallies.empty()) {
+    throw CommandError(exit_failed,
+                       "nothing was verified: the library ranks none of the candidates");
+  }
+  remember_verified(operation.name);
   return exit_done;
 }
 
