@@ -46,12 +46,15 @@ TEST_P(EarlyWeights, AreAllThatIsReadEarly) {
   const auto& [name, variant] = GetParam();
   const Operation& operation = built_in(name);
   Device& on = test::device("hip-host:0");
-  const auto candidates = random_candidates(operation, on.info(), variant, 2, 7);
-  ASSERT_EQ(candidates.size(), 2U);
-  for (const auto& [problem, config] : candidates) {
+  int checked = 0;
+  for (const auto& [problem, config] : random_candidates(operation, on.info(), variant, 60, 7)) {
     SCOPED_TRACE(problem.key() + " | " + config.text());
-    expect_same(on, operation.plan(problem, on.info(), config).value(), operation, problem);
+    const LaunchPlan plan = operation.plan(problem, on.info(), config).value();
+    // `matrix` for weights in blocks of GGUF is launched in turn.
+    if (!plan.sources[0].awaits_launches || ++checked > 2) continue;
+    expect_same(on, plan, operation, problem);
   }
+  EXPECT_GE(checked, 2);
 }
 
 /// Problems and configurations of kernels that only Hopper has.
