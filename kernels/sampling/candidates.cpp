@@ -381,10 +381,6 @@ class Dealer {
   std::unordered_map<std::string, Seen> seen_;  ///< by variant
 };
 
-}  // namespace
-
-namespace {
-
 /// Returns the configurations of the vendor's library in the order of its ranking, those with its
 /// own number of slices first: most others are not ranked.
 std::vector<Candidate> ranked_candidates(const Problem& problem, const Space& space,

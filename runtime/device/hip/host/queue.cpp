@@ -12,7 +12,7 @@ Command::Command(Launch its_launch, bool may_overlap)
 
 void run_graph(const std::vector<Command>& commands, Execution& execution, bool turn) {
   std::size_t done = 0;  // commands that have run
-  const auto run_until = [&](std::size_t end) {
+  const auto run_waited_for = [&](std::size_t end) {
     for (; done < end && !execution.over(); ++done) {
       const Command& command = commands[done];
       command.launch ? command.launch(execution, Executor::for_earlier(), {})
@@ -24,12 +24,12 @@ void run_graph(const std::vector<Command>& commands, Execution& execution, bool 
     turn = !turn;
     if (!turn) continue;
     std::once_flag once;
-    const std::function<void()> earlier = [&] { std::call_once(once, [&] { run_until(i); }); };
+    const std::function<void()> earlier = [&] { std::call_once(once, [&] { run_waited_for(i); }); };
     commands[i].launch(execution, Executor::instance(), earlier);
     earlier();  // where no thread waited for it
     done = i + 1;
   }
-  run_until(commands.size());
+  for (; done < commands.size() && !execution.over(); ++done) commands[done].run(execution);
 }
 
 void Failed::set(Fault fault) {
