@@ -6,7 +6,7 @@ struct Sum {
 };
 
 GRETA_KERNEL(THREADS)
-add_flat(const In* __restrict__ a, const In* __restrict__ b, Out* __restrict__ c, u64 count) {
+add_flat(const In* GRETA_READ a, const In* GRETA_READ b, Out* __restrict__ c, u64 count) {
   begin_launch();
   map<Sum>({a, b}, c, count);
 }

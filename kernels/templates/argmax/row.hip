@@ -7,7 +7,7 @@
 #include "argmax/scan.hip"
 
 GRETA_KERNEL(THREADS)
-argmax_row(const In* __restrict__ x, int* __restrict__ index, u32 rows, u32 cols) {
+argmax_row(const In* GRETA_READ x, int* __restrict__ index, u32 rows, u32 cols) {
   begin_launch();
   GRETA_SHARED(Candidate, shared, THREADS / wave_size + 1);
   constexpr u32 lanes = THREADS / ROWS;

@@ -9,7 +9,7 @@
 #include "common/arrival.hip"
 
 GRETA_KERNEL(THREADS)
-argmax_split(const In* __restrict__ x, int* __restrict__ index, Candidate* partial, u32* counters,
+argmax_split(const In* GRETA_READ x, int* __restrict__ index, Candidate* partial, u32* counters,
              u32 rows, u32 cols, u32 part) {
   begin_launch();
   GRETA_SHARED(Candidate, shared, THREADS / wave_size + 1);

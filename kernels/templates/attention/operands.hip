@@ -27,21 +27,21 @@
 
 // Arguments of some kernels alone.
 #if PACKED
-#define LENGTHS_PARAMETER const int *__restrict__ query_starts, const int *__restrict__ key_starts
+#define LENGTHS_PARAMETER const int *GRETA_READ query_starts, const int *GRETA_READ key_starts
 #define LENGTHS_ARGUMENT query_starts, key_starts
 #else
-#define LENGTHS_PARAMETER const int *__restrict__ lengths
+#define LENGTHS_PARAMETER const int* GRETA_READ lengths
 #define LENGTHS_ARGUMENT lengths
 #endif
 #if PAGE
-#define TABLE_PARAMETER const int *__restrict__ table,
+#define TABLE_PARAMETER const int *GRETA_READ table,
 #define TABLE_ARGUMENT table
 #else
 #define TABLE_PARAMETER
 #define TABLE_ARGUMENT nullptr
 #endif
 #if SINKS
-#define SINKS_PARAMETER const float *__restrict__ sinks,
+#define SINKS_PARAMETER const float *GRETA_READ sinks,
 #define SINKS_ARGUMENT sinks
 #else
 #define SINKS_PARAMETER
@@ -90,11 +90,11 @@ struct Arguments {
   float softcap;          // limit of the scores, times log2(e)
 };
 
-#define ATTENTION_PARAMETERS                                                                    \
-  const In *__restrict__ q, const In *__restrict__ k, const In *__restrict__ v,                 \
-      LENGTHS_PARAMETER, TABLE_PARAMETER SINKS_PARAMETER Out *__restrict__ out,                 \
-      LSE_PARAMETER float *partial, u32 *counters, u32 batch, u32 heads, u32 kv_heads,          \
-      u32 queries, u32 capacity, u32 tiles, float scale WINDOW_PARAMETER SOFTCAP_PARAMETER
+#define ATTENTION_PARAMETERS                                                                   \
+  const In *GRETA_READ q, const In *GRETA_READ k, const In *GRETA_READ v, LENGTHS_PARAMETER,   \
+      TABLE_PARAMETER SINKS_PARAMETER Out *__restrict__ out, LSE_PARAMETER float *partial,     \
+      u32 *counters, u32 batch, u32 heads, u32 kv_heads, u32 queries, u32 capacity, u32 tiles, \
+      float scale WINDOW_PARAMETER SOFTCAP_PARAMETER
 #define ATTENTION_ARGUMENTS                                                                     \
   Arguments {                                                                                   \
     q, k, v, LENGTHS_ARGUMENT, TABLE_ARGUMENT, SINKS_ARGUMENT, out, LSE_ARGUMENT, partial,      \

@@ -15,7 +15,7 @@
 
 // `row` is a head of a token, of which each part has `rows`.
 GRETA_KERNEL(THREADS)
-attention_merge_parts(const In* __restrict__ outs, const float* __restrict__ lses,
+attention_merge_parts(const In* GRETA_READ outs, const float* GRETA_READ lses,
                       Out* __restrict__ out, LSE_PARAMETER u32 parts, u32 rows, u32 dim) {
   begin_launch();
   const u32 width = dim / VEC;

@@ -56,6 +56,15 @@ typedef unsigned long long u64;
 #error "compiled for none of AMD, NVIDIA and hip-host"
 #endif
 
+// __restrict__ for operands that a kernel reads. Not for NVIDIA: its compiler loads constant memory
+// without an alias ahead of the wait of begin_launch() (LDG.CONSTANT before ACQBULK in sm_90's
+// machine code), when an earlier launch may still write it. hip-host's compiler does so, too.
+#if defined(GRETA_AMD)
+#define GRETA_READ __restrict__
+#else
+#define GRETA_READ
+#endif
+
 // Threads that run in lockstep.
 #if defined(__GFX9__) || (defined(GRETA_HOST) && GRETA_HOST == 942)
 constexpr u32 wave_size = 64;

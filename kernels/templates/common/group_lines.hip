@@ -10,7 +10,7 @@
 
 // What follows the other parameters of a kernel.
 #if GROUPED
-#define GROUP_PARAMETERS , const int *__restrict__ group_rows, u32 groups
+#define GROUP_PARAMETERS , const int *GRETA_READ group_rows, u32 groups
 #define ALL_ROWS AllRows{m, group_rows, groups}
 #else
 #define GROUP_PARAMETERS

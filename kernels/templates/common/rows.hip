@@ -107,9 +107,9 @@ GRETA_DEVICE u64 out_row(const Arguments& args, u32 row) {
 }
 
 // As a kernel's parameters, in the same order.
-#define ROW_PARAMETERS                                                                          \
-  const In *in, const In *__restrict__ other, const In *__restrict__ weight,                    \
-      const In *__restrict__ bias, const In *__restrict__ gain, Out *out, Out *__restrict__ sum, \
+#define ROW_PARAMETERS                                                                       \
+  const In *in, const In *GRETA_READ other, const In *GRETA_READ weight,                     \
+      const In *GRETA_READ bias, const In *GRETA_READ gain, Out *out, Out *__restrict__ sum, \
       float *partial, u32 rows, u32 cols, u32 step, float factor
 #define ROW_ARGUMENTS {in, other, weight, bias, gain, out, sum, partial, rows, cols, step, factor}
 #define ROW_STATISTICS ((2 + 2 * SECOND) * (THREADS / wave_size) + 1)

@@ -3,8 +3,8 @@
 #include "quantized_gemm/weights.hip"
 
 GRETA_KERNEL(THREADS)
-dequantize_chunks(const u8* __restrict__ b, const Scale* __restrict__ scales, const u8* __restrict__ zeros,
-                  Out* __restrict__ out, u32 chunks, u32 cols) {
+dequantize_chunks(const u8* GRETA_READ b, const Scale* GRETA_READ scales,
+                  const u8* GRETA_READ zeros, Out* __restrict__ out, u32 chunks, u32 cols) {
   begin_launch();
   const Weights weights = {b, scales, zeros};
   const u32 across = cols / CHUNK_WEIGHTS;

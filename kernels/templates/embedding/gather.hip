@@ -2,7 +2,7 @@
 #include "common/elementwise.hip"
 
 GRETA_KERNEL(THREADS)
-embedding_gather(const int* __restrict__ ids, const In* __restrict__ table, Out* __restrict__ out,
+embedding_gather(const int* GRETA_READ ids, const In* GRETA_READ table, Out* __restrict__ out,
                  u32 tokens, u32 vocabulary, u32 dim) {
   begin_launch();
   const u32 width = dim / VEC;

@@ -12,10 +12,10 @@
 #include "experts/columns.hip"
 
 GRETA_KERNEL(THREADS)
-experts_down(const float* __restrict__ h, const int* __restrict__ ids,
-             const float* __restrict__ weights, const Stored* __restrict__ down,
-             const Scale* __restrict__ scales, const u8* __restrict__ zeros, Out* __restrict__ out,
-             u32 tokens, u32 experts, u32 top_k, u32 dim, u32 hidden) {
+experts_down(const float* GRETA_READ h, const int* GRETA_READ ids, const float* GRETA_READ weights,
+             const Stored* GRETA_READ down, const Scale* GRETA_READ scales,
+             const u8* GRETA_READ zeros, Out* __restrict__ out, u32 tokens, u32 experts, u32 top_k,
+             u32 dim, u32 hidden) {
   begin_launch();
   constexpr u32 waves = THREADS / wave_size, lanes = DOWN_LANES / SLOTS;
   GRETA_SHARED(float, wave_sums, DOWN_TN * (waves + 1));

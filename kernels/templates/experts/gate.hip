@@ -12,10 +12,10 @@
 #include "experts/columns.hip"
 
 GRETA_KERNEL(THREADS)
-experts_gate(const In* __restrict__ x, const int* __restrict__ ids,
-             const float* __restrict__ weights, const Stored* __restrict__ gate_up,
-             const Scale* __restrict__ scales, const u8* __restrict__ zeros, float* __restrict__ h,
-             u32 pairs, u32 experts, u32 top_k, u32 dim, u32 hidden) {
+experts_gate(const In* GRETA_READ x, const int* GRETA_READ ids, const float* GRETA_READ weights,
+             const Stored* GRETA_READ gate_up, const Scale* GRETA_READ scales,
+             const u8* GRETA_READ zeros, float* __restrict__ h, u32 pairs, u32 experts, u32 top_k,
+             u32 dim, u32 hidden) {
   begin_launch();
   constexpr u32 waves = THREADS / wave_size;
   GRETA_SHARED(float, wave_sums, 2 * GATE_TN * (waves + 1));

@@ -2,7 +2,7 @@
 #include "common/elementwise.hip"
 
 GRETA_KERNEL(THREADS)
-gather_columns_columns(const int* __restrict__ ids, const In* __restrict__ x, Out* __restrict__ out,
+gather_columns_columns(const int* GRETA_READ ids, const In* GRETA_READ x, Out* __restrict__ out,
                        u32 rows, u32 width, u32 cols) {
   begin_launch();
   const u32 vectors = cols / VEC;

@@ -12,7 +12,7 @@ struct Gelu {
   }
 };
 
-GRETA_KERNEL(THREADS) gelu_flat(const In* __restrict__ x, Out* __restrict__ out, u64 count) {
+GRETA_KERNEL(THREADS) gelu_flat(const In* GRETA_READ x, Out* __restrict__ out, u64 count) {
   begin_launch();
   map<Gelu>({x}, out, count);
 }

@@ -59,7 +59,7 @@ struct Arguments {
 #define GROUP_ARGUMENTS , a_batch, b_batch, c_batch
 #define GEMM_ENTRY(kernel) gemm_##kernel
 #elif GROUPED
-#define GROUP_PARAMETERS , const int *__restrict__ group_rows, u32 groups
+#define GROUP_PARAMETERS , const int *GRETA_READ group_rows, u32 groups
 #define GROUP_ARGUMENTS , group_rows, groups
 #define GEMM_ENTRY(kernel) grouped_gemm_##kernel
 #else
@@ -70,9 +70,9 @@ struct Arguments {
 
 // As a kernel's parameters, in the same order; pointers are parameters of their own, so that
 // compilers know that they point to global memory.
-#define GEMM_PARAMETERS                                                                       \
-  const In *__restrict__ a, const In *__restrict__ b, const In *__restrict__ weight,          \
-      const Out *__restrict__ bias, const Out *__restrict__ residual, Out *__restrict__ c,    \
+#define GEMM_PARAMETERS                                                                        \
+  const In *GRETA_READ a, const In *GRETA_READ b, const In *GRETA_READ weight,                 \
+      const Out *GRETA_READ bias, const Out *GRETA_READ residual, Out *__restrict__ c,         \
       float *partial, u32 *counters, u32 m, u32 n, u32 k, u32 tiles_m, u32 tiles_n, u32 slice, \
       float alpha, float beta, float epsilon GROUP_PARAMETERS
 #define GEMM_ARGUMENTS                                                                         \

@@ -14,7 +14,7 @@
 #error "PAGE must be defined, 0 where slots of a head lie one after the other"
 #endif
 #if PAGE
-#define TABLE_PARAMETER const int *__restrict__ table,
+#define TABLE_PARAMETER const int *GRETA_READ table,
 #else
 #define TABLE_PARAMETER
 #endif
@@ -31,10 +31,9 @@ GRETA_DEVICE u64 row_start(u32 row, u32 heads, u32 dim) {
 }
 
 GRETA_KERNEL(THREADS)
-kv_update_append(const In* __restrict__ k, const In* __restrict__ v,
-                 const int* __restrict__ position, TABLE_PARAMETER Out* __restrict__ k_cache,
-                 Out* __restrict__ v_cache, u32 tokens, u32 heads, u32 dim, u32 capacity
-                 V_DIM_PARAMETER) {
+kv_update_append(const In* GRETA_READ k, const In* GRETA_READ v, const int* GRETA_READ position,
+                 TABLE_PARAMETER Out* __restrict__ k_cache, Out* __restrict__ v_cache, u32 tokens,
+                 u32 heads, u32 dim, u32 capacity V_DIM_PARAMETER) {
   begin_launch();
 #if !OTHER_VALUES
   const u32 v_dim = dim;

@@ -27,7 +27,7 @@
 #include "attention/partial_sums.hip"
 
 #if TREE
-#define TREE_PARAMETER const u32 *__restrict__ tree,
+#define TREE_PARAMETER const u32 *GRETA_READ tree,
 #define TREE_ARGUMENT tree
 #else
 #define TREE_PARAMETER

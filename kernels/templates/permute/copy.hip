@@ -3,9 +3,9 @@
 #include "permute/copy_row.hip"
 
 GRETA_KERNEL(THREADS)
-permute_copy(const In* __restrict__ x, const int* __restrict__ places,
-             const u32* __restrict__ totals, const u32* __restrict__ starts, In* __restrict__ out,
-             int* __restrict__ groups, u32 tokens, u32 dim) {
+permute_copy(const In* GRETA_READ x, const int* GRETA_READ places, const u32* GRETA_READ totals,
+             const u32* GRETA_READ starts, In* __restrict__ out, int* __restrict__ groups,
+             u32 tokens, u32 dim) {
   begin_launch();
   GRETA_SHARED(int, place, TOP_K);
   const u32 token = block_index<THREADS>();

@@ -3,7 +3,7 @@
 #include "permute/places.hip"
 
 GRETA_KERNEL(THREADS)
-permute_count(const int* __restrict__ ids, u32* __restrict__ counts, u32 assignments) {
+permute_count(const int* GRETA_READ ids, u32* __restrict__ counts, u32 assignments) {
   begin_launch();
   GRETA_SHARED(u32, count, EXPERTS);
   const u32 run = block_index<THREADS>(), me = thread_index();

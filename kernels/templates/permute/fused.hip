@@ -4,7 +4,7 @@
 #include "permute/copy_row.hip"
 
 GRETA_KERNEL(THREADS)
-permute_fused(const In* __restrict__ x, const int* __restrict__ ids, In* __restrict__ out,
+permute_fused(const In* GRETA_READ x, const int* GRETA_READ ids, In* __restrict__ out,
               int* __restrict__ groups, int* __restrict__ places, u32 tokens, u32 dim) {
   begin_launch();
   GRETA_SHARED(u32, count, EXPERTS);

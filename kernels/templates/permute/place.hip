@@ -4,8 +4,8 @@
 #include "permute/places.hip"
 
 GRETA_KERNEL(THREADS)
-permute_place(const int* __restrict__ ids, const u32* __restrict__ counts,
-              const u32* __restrict__ starts, int* __restrict__ places, u32 assignments) {
+permute_place(const int* GRETA_READ ids, const u32* GRETA_READ counts, const u32* GRETA_READ starts,
+              int* __restrict__ places, u32 assignments) {
   begin_launch();
   GRETA_SHARED(u32, experts, THREADS);
   const u32 run = block_index<THREADS>(), me = thread_index();

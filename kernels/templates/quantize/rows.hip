@@ -243,7 +243,7 @@ GRETA_DEVICE void quantize_row(const Row& row, u32 first, const Shared& shared) 
 }
 
 GRETA_KERNEL(THREADS)
-quantize_rows(const In* __restrict__ x, const In* __restrict__ other, const In* __restrict__ weight,
+quantize_rows(const In* GRETA_READ x, const In* GRETA_READ other, const In* GRETA_READ weight,
               float* scales, In* __restrict__ sum, u8* __restrict__ codes, u32 rows, u32 cols,
               u32 parts, float epsilon) {
   begin_launch();

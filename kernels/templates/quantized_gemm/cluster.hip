@@ -107,10 +107,10 @@ GRETA_DEVICE void store_sums(Out* c, const Out* added, u32 first_row, u32 first_
   }
 }
 
-CLUSTER_KERNEL quantized_gemm_cluster(const In* __restrict__ a, const u8* __restrict__ b,
-                                      const Scale* __restrict__ scales, const u8* __restrict__ zeros,
-                                      const Out* __restrict__ added, Out* __restrict__ c, u32 m, u32 n,
-                                      u32 k, u32 tiles_n) {
+CLUSTER_KERNEL quantized_gemm_cluster(const In* GRETA_READ a, const u8* GRETA_READ b,
+                                      const Scale* GRETA_READ scales, const u8* GRETA_READ zeros,
+                                      const Out* GRETA_READ added, Out* __restrict__ c, u32 m,
+                                      u32 n, u32 k, u32 tiles_n) {
   begin_launch_early();
   GRETA_DYNAMIC_SHARED(u8, memory);
   const u32 block = block_index<THREADS>();

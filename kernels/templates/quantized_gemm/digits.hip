@@ -274,9 +274,9 @@ GRETA_DEVICE void store_columns(const float* sums, Out* c, const Out* added, u32
 }
 
 GRETA_KERNEL(THREADS)
-quantized_gemm_digits(const In* __restrict__ a, const u8* __restrict__ b,
-                      const Scale* __restrict__ scales, const u8* __restrict__ zeros,
-                      const Out* __restrict__ added, Out* __restrict__ c, u32, u32 n, u32 k,
+quantized_gemm_digits(const In* GRETA_READ a, const u8* GRETA_READ b,
+                      const Scale* GRETA_READ scales, const u8* GRETA_READ zeros,
+                      const Out* GRETA_READ added, Out* __restrict__ c, u32, u32 n, u32 k,
                       u32 tiles_n, u32 blocks) {
   begin_launch_early();
   static_assert(tile_lines <= THREADS, "a thread for each column");

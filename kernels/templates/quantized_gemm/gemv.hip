@@ -95,10 +95,9 @@ GRETA_DEVICE void add_products(const RowChunks& rows, const WeightChunk (&chunk)
 }
 
 GRETA_KERNEL(THREADS)
-quantized_gemm_gemv(const In* __restrict__ a, const u8* __restrict__ b,
-                    const Scale* __restrict__ scales, const u8* __restrict__ zeros,
-                    const Out* __restrict__ added, Out* __restrict__ c, u32 m, u32 n, u32 k,
-                    u32 tiles_n NORM_PARAMETERS) {
+quantized_gemm_gemv(const In* GRETA_READ a, const u8* GRETA_READ b, const Scale* GRETA_READ scales,
+                    const u8* GRETA_READ zeros, const Out* GRETA_READ added, Out* __restrict__ c,
+                    u32 m, u32 n, u32 k, u32 tiles_n NORM_PARAMETERS) {
   begin_launch_alone();
   GRETA_SHARED(float, wave_sums, ROWS * (TN + NORM) * (THREADS / wave_size + 1));
   const u32 block = block_index<THREADS>();

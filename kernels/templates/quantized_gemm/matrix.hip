@@ -9,10 +9,10 @@
 #include "quantized_gemm/lines.hip"
 
 GRETA_KERNEL(THREADS)
-QUANTIZED_ENTRY(matrix)(const In* __restrict__ a, const u8* __restrict__ b,
-                        const Scale* __restrict__ scales, const u8* __restrict__ zeros,
-                        const Out* __restrict__ added, Out* __restrict__ c, u32 m, u32 n, u32 k,
-                        u32 tiles_n GROUP_PARAMETERS) {
+QUANTIZED_ENTRY(matrix)
+(const In* GRETA_READ a, const u8* GRETA_READ b, const Scale* GRETA_READ scales,
+ const u8* GRETA_READ zeros, const Out* GRETA_READ added, Out* __restrict__ c, u32 m, u32 n, u32 k,
+ u32 tiles_n GROUP_PARAMETERS) {
 #if GROUPED
   begin_launch();  // another operation writes the rows of groups
 #else

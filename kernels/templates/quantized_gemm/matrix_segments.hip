@@ -181,10 +181,10 @@ GRETA_DEVICE void add_segment(const Segment (&segment)[lane_lines], const Weight
 }
 
 GRETA_KERNEL(THREADS)
-QUANTIZED_ENTRY(matrix_segments)(const In* __restrict__ a, const u8* __restrict__ b,
-                        const Scale* __restrict__ scales, const u8* __restrict__ zeros,
-                        const Out* __restrict__ added, Out* __restrict__ c, u32 m, u32 n, u32 k,
-                        u32 tiles_n GROUP_PARAMETERS) {
+QUANTIZED_ENTRY(matrix_segments)
+(const In* GRETA_READ a, const u8* GRETA_READ b, const Scale* GRETA_READ scales,
+ const u8* GRETA_READ zeros, const Out* GRETA_READ added, Out* __restrict__ c, u32 m, u32 n, u32 k,
+ u32 tiles_n GROUP_PARAMETERS) {
   // No begin_launch(): see device.hip.
   GRETA_SHARED(float, sums, WAVES * floats_of_sums);
   const u32 block = block_index<THREADS>(), tile_row = FEW_ROWS ? 0 : block / tiles_n;

@@ -9,7 +9,7 @@
 #include "common/inverse_root.hip"
 #include "common/in_out.hip"
 
-#define NORM_PARAMETERS , const In* __restrict__ weight, float epsilon
+#define NORM_PARAMETERS , const In *GRETA_READ weight, float epsilon
 
 // What a row is multiplied by, besides the weight; `squares`: the sum of its squares.
 GRETA_DEVICE float norm_factor(float squares, u32 k, float epsilon) {

@@ -146,9 +146,9 @@ GRETA_DEVICE void copy_rows(const In* a, u8* rows, u32 m, u32 k, u32 pairs) {
 #endif
 
 GRETA_KERNEL(THREADS)
-quantized_gemm_stream(const In* __restrict__ a, const u8* __restrict__ b,
-                      const Scale* __restrict__ scales, const u8* __restrict__ zeros,
-                      const Out* __restrict__ added, Out* __restrict__ c, u32 m, u32 n, u32 k,
+quantized_gemm_stream(const In* GRETA_READ a, const u8* GRETA_READ b,
+                      const Scale* GRETA_READ scales, const u8* GRETA_READ zeros,
+                      const Out* GRETA_READ added, Out* __restrict__ c, u32 m, u32 n, u32 k,
                       u32 tiles_n, u32 blocks NORM_PARAMETERS) {
   begin_launch_early();
   GRETA_DYNAMIC_SHARED(u8, memory);

@@ -78,10 +78,10 @@ GRETA_DEVICE void read_lines(const float* of_k, u32 thread, float (&x)[count]) {
 }
 
 GRETA_KERNEL(THREADS)
-QUANTIZED_ENTRY(tiled)(const In* __restrict__ a, const u8* __restrict__ b,
-                       const Scale* __restrict__ scales, const u8* __restrict__ zeros,
-                       const Out* __restrict__ added, Out* __restrict__ c, u32 m, u32 n, u32 k,
-                       u32 tiles_n GROUP_PARAMETERS) {
+QUANTIZED_ENTRY(tiled)
+(const In* GRETA_READ a, const u8* GRETA_READ b, const Scale* GRETA_READ scales,
+ const u8* GRETA_READ zeros, const Out* GRETA_READ added, Out* __restrict__ c, u32 m, u32 n, u32 k,
+ u32 tiles_n GROUP_PARAMETERS) {
   begin_launch();
   GRETA_DYNAMIC_SHARED(float, tile_a);
   float* const tile_b = tile_a + BK * pitch_a;

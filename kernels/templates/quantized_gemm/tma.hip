@@ -271,10 +271,11 @@ GRETA_DEVICE void add_scaled(Sums& total, const Sums& part, const float (&scale)
 
 #include "quantized_gemm/tma_store.hip"
 
-TMA_KERNEL QUANTIZED_ENTRY(tma)(const In*, const u8* __restrict__ b, const Scale* __restrict__ scales,
-                                const u8* __restrict__ zeros, const Out* __restrict__ added,
-                                Out* __restrict__ c, u32 m, u32 n, u32 k, u32 tiles_m GROUP_PARAMETERS,
-                                u32 tiles, u32 slice_steps, TENSOR_MAP_PARAMETER map_a
+TMA_KERNEL QUANTIZED_ENTRY(tma)(const In*, const u8* GRETA_READ b, const Scale* GRETA_READ scales,
+                                const u8* GRETA_READ zeros, const Out* GRETA_READ added,
+                                Out* __restrict__ c, u32 m, u32 n, u32 k,
+                                u32 tiles_m GROUP_PARAMETERS, u32 tiles, u32 slice_steps,
+                                TENSOR_MAP_PARAMETER map_a
 #if LINE_STAGES
                                 ,
                                 TENSOR_MAP_PARAMETER map_b

@@ -163,8 +163,8 @@ GRETA_DEVICE void transpose_groups(const In* qscales, const u32* qzeros, Out* sc
 }
 
 GRETA_KERNEL(THREADS)
-repack_weights_tiles(const u32* __restrict__ qweight, const In* __restrict__ qscales,
-                     const u32* __restrict__ qzeros, const int* __restrict__ order, u32* __restrict__ b,
+repack_weights_tiles(const u32* GRETA_READ qweight, const In* GRETA_READ qscales,
+                     const u32* GRETA_READ qzeros, const int* GRETA_READ order, u32* __restrict__ b,
                      Out* __restrict__ scales, u32* __restrict__ zeros, u32 n, u32 k, u32 tiles) {
   begin_launch();
   GRETA_SHARED(u32, tile, tile_bytes / 4);

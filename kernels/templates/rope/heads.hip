@@ -43,7 +43,7 @@ GRETA_DEVICE u64 head_start(u32 token, u32 head, u32 heads, u32 dim, u32 stride)
 
 // x may be out: a thread overwrites only what it has read before.
 GRETA_KERNEL(THREADS)
-rope_heads(const In* x, const int* __restrict__ positions, const float* __restrict__ table, Out* out,
+rope_heads(const In* x, const int* GRETA_READ positions, const float* GRETA_READ table, Out* out,
            u32 tokens, u32 heads, u32 dim, u32 table_rows) {
   begin_launch();
   const u32 width = dim / (parts * VEC), groups = heads / ITEMS + (heads % ITEMS != 0);

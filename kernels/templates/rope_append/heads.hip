@@ -26,14 +26,14 @@
 #endif
 
 #if NORM
-#define NORM_PARAMETERS const In *__restrict__ q_weight, const In *__restrict__ k_weight,
+#define NORM_PARAMETERS const In *GRETA_READ q_weight, const In *GRETA_READ k_weight,
 #define EPSILON_PARAMETER , float epsilon
 #else
 #define NORM_PARAMETERS
 #define EPSILON_PARAMETER
 #endif
 #if PAGE
-#define TABLE_PARAMETER const int *__restrict__ block_table,
+#define TABLE_PARAMETER const int *GRETA_READ block_table,
 #else
 #define TABLE_PARAMETER
 #endif
@@ -93,12 +93,11 @@ GRETA_DEVICE void store_rotated(T* first, u32 dim, const float (&y)[parts][VEC])
 
 // q may be out: a thread overwrites only what it has read before.
 GRETA_KERNEL(THREADS)
-rope_append_heads(const In* q, const In* __restrict__ k, const In* __restrict__ v,
-                  NORM_PARAMETERS const int* __restrict__ positions,
-                  const float* __restrict__ table, const int* __restrict__ slots,
-                  TABLE_PARAMETER Out* __restrict__ k_cache, Out* __restrict__ v_cache, In* out,
-                  u32 rows, u32 tokens, u32 heads, u32 kv_heads, u32 dim, u32 table_rows,
-                  u32 capacity EPSILON_PARAMETER) {
+rope_append_heads(const In* q, const In* GRETA_READ k, const In* GRETA_READ v,
+                  NORM_PARAMETERS const int* GRETA_READ positions, const float* GRETA_READ table,
+                  const int* GRETA_READ slots, TABLE_PARAMETER Out* __restrict__ k_cache,
+                  Out* __restrict__ v_cache, In* out, u32 rows, u32 tokens, u32 heads, u32 kv_heads,
+                  u32 dim, u32 table_rows, u32 capacity EPSILON_PARAMETER) {
   begin_launch();
   const u32 width = dim / (parts * VEC), all = heads + 2 * kv_heads;
   const u32 groups = all / ITEMS + (all % ITEMS != 0);

@@ -278,12 +278,12 @@ GRETA_DEVICE float weigh(const Picks& picks, const Total& total, float (&score)[
 
 #if BIAS
 GRETA_KERNEL(THREADS)
-route_lanes(const In* __restrict__ logits, const float* __restrict__ bias, int* __restrict__ ids,
+route_lanes(const In* GRETA_READ logits, const float* GRETA_READ bias, int* __restrict__ ids,
             float* __restrict__ weights, u32 tokens, float scale) {
   begin_launch();
 #else
 GRETA_KERNEL(THREADS)
-route_lanes(const In* __restrict__ logits, int* __restrict__ ids, float* __restrict__ weights,
+route_lanes(const In* GRETA_READ logits, int* __restrict__ ids, float* __restrict__ weights,
             u32 tokens, float scale) {
   begin_launch();
   const float* const bias = nullptr;

@@ -15,10 +15,10 @@
 
 GRETA_KERNEL(THREADS)
 #if HISTORY
-sample_most(In* x, const float* __restrict__ penalties, const int* __restrict__ history,
-            u32* counts, float* __restrict__ most, u32 rows, u32 cols, u32 part, u32 length) {
+sample_most(In* x, const float* GRETA_READ penalties, const int* GRETA_READ history, u32* counts,
+            float* __restrict__ most, u32 rows, u32 cols, u32 part, u32 length) {
 #else
-sample_most(const In* __restrict__ x, float* __restrict__ most, u32 rows, u32 cols, u32 part) {
+sample_most(const In* GRETA_READ x, float* __restrict__ most, u32 rows, u32 cols, u32 part) {
 #endif
   begin_launch();
   GRETA_SHARED(float, maxima, THREADS / wave_size + 1);

@@ -7,8 +7,8 @@
 #include "sample/penalty.hip"
 
 GRETA_KERNEL(THREADS)
-sample_penalise(In* __restrict__ x, const float* __restrict__ penalties,
-                const int* __restrict__ history, u32* counts, u32 rows, u32 cols, u32 length) {
+sample_penalise(In* GRETA_READ x, const float* GRETA_READ penalties, const int* GRETA_READ history,
+                u32* counts, u32 rows, u32 cols, u32 length) {
   begin_launch();
   const u32 row = block_index<THREADS>();
   if (row >= rows) return;

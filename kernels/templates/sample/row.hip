@@ -3,8 +3,8 @@
 #include "sample/draw.hip"
 
 GRETA_KERNEL(THREADS)
-sample_row(const In* __restrict__ x, const float* __restrict__ settings,
-           const int* __restrict__ seeds, int* __restrict__ token, u32 rows, u32 cols) {
+sample_row(const In* GRETA_READ x, const float* GRETA_READ settings, const int* GRETA_READ seeds,
+           int* __restrict__ token, u32 rows, u32 cols) {
   begin_launch();
   GRETA_SAMPLE_SHARED;
   const u32 row = block_index<THREADS>();

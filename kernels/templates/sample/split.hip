@@ -9,9 +9,9 @@
 #include "sample/draw.hip"
 
 GRETA_KERNEL(THREADS)
-sample_split(const In* __restrict__ x, const float* __restrict__ settings,
-             const int* __restrict__ seeds, int* __restrict__ token, const float* __restrict__ most,
-             u32* histograms, u32* counters, u32 rows, u32 cols, u32 part) {
+sample_split(const In* GRETA_READ x, const float* GRETA_READ settings, const int* GRETA_READ seeds,
+             int* __restrict__ token, const float* GRETA_READ most, u32* histograms, u32* counters,
+             u32 rows, u32 cols, u32 part) {
   begin_launch();
   GRETA_SAMPLE_SHARED;
   GRETA_SHARED(u32, before, 1);

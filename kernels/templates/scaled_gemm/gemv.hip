@@ -89,9 +89,9 @@ GRETA_DEVICE int reduce_total(int total, int* shared) {
 }
 
 GRETA_KERNEL(THREADS)
-scaled_gemm_gemv(const u8* __restrict__ a, const u8* __restrict__ b,
-                 const float* __restrict__ scales_a, const float* __restrict__ scales_b,
-                 Out* __restrict__ c, u32 m, u32 n, u32 k, u32 tiles_n SLICE_PARAMETERS) {
+scaled_gemm_gemv(const u8* GRETA_READ a, const u8* GRETA_READ b, const float* GRETA_READ scales_a,
+                 const float* GRETA_READ scales_b, Out* __restrict__ c, u32 m, u32 n, u32 k,
+                 u32 tiles_n SLICE_PARAMETERS) {
   begin_launch_alone();
   GRETA_SHARED(Total, wave_sums, ROWS * TN * (THREADS / wave_size + 1));
   const u32 block = block_index<THREADS>();

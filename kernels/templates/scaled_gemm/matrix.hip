@@ -126,9 +126,10 @@ GRETA_DEVICE void add_step(const ScalePair& scales, u32 row, u32 column, u32 m, 
 #endif
 
 GRETA_KERNEL(THREADS)
-SCALED_ENTRY(matrix)(const u8* __restrict__ a, const u8* __restrict__ b,
-                     const float* __restrict__ scales_a, const float* __restrict__ scales_b,
-                     Out* __restrict__ c, u32 m, u32 n, u32 k, u32 tiles_n GROUP_PARAMETERS) {
+SCALED_ENTRY(matrix)
+(const u8* GRETA_READ a, const u8* GRETA_READ b, const float* GRETA_READ scales_a,
+ const float* GRETA_READ scales_b, Out* __restrict__ c, u32 m, u32 n, u32 k,
+ u32 tiles_n GROUP_PARAMETERS) {
   begin_launch();
   GRETA_DYNAMIC_SHARED(u8, bytes);
   const u32 block = block_index<THREADS>();

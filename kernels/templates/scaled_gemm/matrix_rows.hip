@@ -333,9 +333,9 @@ GRETA_DEVICE void add_units(const Places& places, const Result& result, u32 k, u
 constexpr u32 tile_rows = FEW_ROWS ? 8 : 16, pitch = 20;
 
 GRETA_KERNEL(THREADS)
-scaled_gemm_matrix_rows(const u8* __restrict__ a, const u8* __restrict__ b,
-                           const float* __restrict__ scales_a, const float* __restrict__ scales_b,
-                           Out* __restrict__ c, u32 m, u32 n, u32 k, u32 tiles_n SLICE_PARAMETERS) {
+scaled_gemm_matrix_rows(const u8* GRETA_READ a, const u8* GRETA_READ b,
+                        const float* GRETA_READ scales_a, const float* GRETA_READ scales_b,
+                        Out* __restrict__ c, u32 m, u32 n, u32 k, u32 tiles_n SLICE_PARAMETERS) {
   begin_launch();
   GRETA_SHARED(Total, sums, WAVES * 16 * pitch);
   const u32 block = block_index<THREADS>(), tile_row = FEW_ROWS ? 0 : block / tiles_n;

@@ -38,9 +38,10 @@ GRETA_DEVICE void load_tile(const u8* operand, const RowOf& row_of, u32 k, u32 e
 }
 
 GRETA_KERNEL(THREADS)
-SCALED_ENTRY(tiled)(const u8* __restrict__ a, const u8* __restrict__ b,
-                    const float* __restrict__ scales_a, const float* __restrict__ scales_b,
-                    Out* __restrict__ c, u32 m, u32 n, u32 k, u32 tiles_n GROUP_PARAMETERS) {
+SCALED_ENTRY(tiled)
+(const u8* GRETA_READ a, const u8* GRETA_READ b, const float* GRETA_READ scales_a,
+ const float* GRETA_READ scales_b, Out* __restrict__ c, u32 m, u32 n, u32 k,
+ u32 tiles_n GROUP_PARAMETERS) {
   begin_launch();
   constexpr u32 pitch_a = BM + 1, pitch_b = BN + 1;
   GRETA_DYNAMIC_SHARED(Number, tile_a);

@@ -371,8 +371,8 @@ GRETA_DEVICE void consume(const Arguments&, SharedMemory shared, const Tile&, St
 #include "scaled_gemm/tma_slices.hip"
 #include "scaled_gemm/tma_store.hip"
 
-TMA_KERNEL SCALED_ENTRY(tma)(const u8*, const u8*, const float* __restrict__ scales_a,
-                             const float* __restrict__ scales_b, Out* __restrict__ c, u32 m, u32 n,
+TMA_KERNEL SCALED_ENTRY(tma)(const u8*, const u8*, const float* GRETA_READ scales_a,
+                             const float* GRETA_READ scales_b, Out* __restrict__ c, u32 m, u32 n,
                              u32 k, u32 tiles_n GROUP_PARAMETERS, u32 tiles_m SLICE_PARAMETERS,
                              TENSOR_MAP_PARAMETER map_a, TENSOR_MAP_PARAMETER map_b) {
   begin_launch();

@@ -187,9 +187,9 @@ GRETA_DEVICE void store_eight(const Arguments& args, u32 first_row, u32 first_co
   }
 }
 
-ROWS_KERNEL scaled_gemm_tma_rows(const u8*, const u8*, const float* __restrict__ scales_a,
-                                 const float* __restrict__ scales_b, Out* __restrict__ c, u32 m, u32 n,
-                                 u32 k, u32 tiles_n, u32 tiles, TENSOR_MAP_PARAMETER map_a,
+ROWS_KERNEL scaled_gemm_tma_rows(const u8*, const u8*, const float* GRETA_READ scales_a,
+                                 const float* GRETA_READ scales_b, Out* __restrict__ c, u32 m,
+                                 u32 n, u32 k, u32 tiles_n, u32 tiles, TENSOR_MAP_PARAMETER map_a,
                                  TENSOR_MAP_PARAMETER map_b) {
   begin_launch_early();
   GRETA_PANELS_SHARED(u8, memory);

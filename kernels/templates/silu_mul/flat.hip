@@ -12,14 +12,14 @@ struct SiluMul {
 
 #if PACKED
 GRETA_KERNEL(THREADS)
-silu_mul_flat(const In* __restrict__ x, Out* __restrict__ out, u64 count, u32 cols) {
+silu_mul_flat(const In* GRETA_READ x, Out* __restrict__ out, u64 count, u32 cols) {
   begin_launch();
   // One row has no gap; without divisions its loads start earlier.
   map<SiluMul>({x, x + cols}, out, count, cols / VEC, count > cols ? cols : 0);
 }
 #else
 GRETA_KERNEL(THREADS)
-silu_mul_flat(const In* __restrict__ gate, const In* __restrict__ up, Out* __restrict__ out,
+silu_mul_flat(const In* GRETA_READ gate, const In* GRETA_READ up, Out* __restrict__ out,
               u64 count) {
   begin_launch();
   map<SiluMul>({gate, up}, out, count);

@@ -3,8 +3,8 @@
 #include "common/elementwise.hip"
 
 GRETA_KERNEL(THREADS)
-unpermute_rows(const In* __restrict__ y, const int* __restrict__ places,
-               const float* __restrict__ weights, Out* __restrict__ out, u32 tokens, u32 rows,
+unpermute_rows(const In* GRETA_READ y, const int* GRETA_READ places,
+               const float* GRETA_READ weights, Out* __restrict__ out, u32 tokens, u32 rows,
                u32 top_k, u32 dim) {
   begin_launch();
   const u32 width = dim / VEC;
