@@ -25,11 +25,11 @@ GRETA_DEVICE Words<16> load_now(const void* address) {
 #if defined(GRETA_NVIDIA)
   Words<16> w;
   if constexpr (shared) {
-    asm volatile("ld.global.nc.v4.b32 {%0, %1, %2, %3}, [%4];"
+    asm volatile("ld.global.v4.b32 {%0, %1, %2, %3}, [%4];"
                  : "=r"(w.word[0]), "=r"(w.word[1]), "=r"(w.word[2]), "=r"(w.word[3])
                  : "l"(address));
   } else {
-    asm volatile("ld.global.nc.L1::no_allocate.v4.b32 {%0, %1, %2, %3}, [%4];"
+    asm volatile("ld.global.L1::no_allocate.v4.b32 {%0, %1, %2, %3}, [%4];"
                  : "=r"(w.word[0]), "=r"(w.word[1]), "=r"(w.word[2]), "=r"(w.word[3])
                  : "l"(address));
   }
@@ -41,7 +41,7 @@ GRETA_DEVICE Words<16> load_now(const void* address) {
 GRETA_DEVICE Scale load_now(const Scale* address) {
 #if defined(GRETA_NVIDIA) && FORMAT != 6
   Scale scale;
-  asm volatile("ld.global.nc.b16 %0, [%1];" : "=h"(scale.bits) : "l"(address));
+  asm volatile("ld.global.b16 %0, [%1];" : "=h"(scale.bits) : "l"(address));
   return scale;
 #else
   return *address;
@@ -51,7 +51,7 @@ GRETA_DEVICE Scale load_now(const Scale* address) {
 GRETA_DEVICE u32 load_byte_now(const u8* address) {
 #if defined(GRETA_NVIDIA)
   u32 byte;
-  asm volatile("ld.global.nc.u8 %0, [%1];" : "=r"(byte) : "l"(address));
+  asm volatile("ld.global.u8 %0, [%1];" : "=r"(byte) : "l"(address));
   return byte;
 #else
   return *address;

@@ -36,11 +36,11 @@ GRETA_DEVICE Piece load_piece(const u8* from) {
   } else {
 #if defined(GRETA_NVIDIA)
     if constexpr (piece_words == 2) {
-      asm volatile("ld.global.nc.L1::no_allocate.v2.b32 {%0, %1}, [%2];"
+      asm volatile("ld.global.L1::no_allocate.v2.b32 {%0, %1}, [%2];"
                    : "=r"(piece.word[0]), "=r"(piece.word[piece_words - 1])
                    : "l"(from));
     } else {
-      asm volatile("ld.global.nc.b32 %0, [%1];" : "=r"(piece.word[0]) : "l"(from));
+      asm volatile("ld.global.b32 %0, [%1];" : "=r"(piece.word[0]) : "l"(from));
     }
 #else
     const auto words = load_words<4 * piece_words>(from);
