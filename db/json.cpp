@@ -125,6 +125,7 @@ void for_each_field(Device& device, const Field& field) {
   field("driver", device.driver);
   field("compiler", device.compiler);
   field("matrix_library", device.matrix_library);
+  field("attention_library", device.attention_library);
   field("kind", device.kind);
   field("uuid", device.card.uuid);
   field("pci_address", device.card.pci_address);

@@ -47,8 +47,8 @@ std::vector<std::string> StalenessJudge::reasons(const StoredWinner& result) {
   compare("driver", result.provenance.driver, now.driver);
   if (!is_of_vendor(result.winner)) {
     compare("compiler", result.provenance.compiler, now.compiler);
-  } else if (!now.matrix_library.empty()) {
-    compare("library", result.provenance.compiler, now.matrix_library);
+  } else if (const std::string* const library = now.library_like(result.provenance.compiler)) {
+    compare("library", result.provenance.compiler, *library);
   }
   const std::string& key = template_key(result.problem.op);
   if (key.empty()) {

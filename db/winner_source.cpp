@@ -94,7 +94,7 @@ std::optional<StoredWinner> WinnerSource::find(const std::string& device_fingerp
   if (found.empty()) return std::nullopt;
   const Winner& first = found.front().winner;
   const auto vendor = std::find_if(found.begin(), found.end(), [&](const StoredWinner& stored) {
-    return is_of_vendor(stored.winner) && stored.provenance.compiler == present.matrix_library;
+    return is_of_vendor(stored.winner) && present.has_library(stored.provenance.compiler);
   });
   const bool faster =
       vendor != found.end() &&

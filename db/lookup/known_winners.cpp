@@ -220,8 +220,7 @@ std::optional<KnownWinners::Found> KnownWinners::find_like(const Asked& asked, c
   const auto* family = index_.find(other.problem);
   if (family == nullptr) return std::nullopt;
   const bool same_family = other.problem.attributes == asked.problem.attributes;
-  DeviceInfo alone = device;
-  alone.matrix_library.clear();
+  const DeviceInfo alone = device.without_libraries();
   for (const Candidate& candidate : nearest(other.problem, other.representative, *family)) {
     const auto place = family->places[candidate.winner];
     const bool exact = same_family && !candidate.elsewhere && !candidate.other_shape;

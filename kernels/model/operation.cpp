@@ -76,6 +76,10 @@ bool has_vendor(const Operation& operation) {
                      [](const Variant& variant) { return variant.name == vendor_variant; });
 }
 
+std::string vendor_library(const Operation& operation, const DeviceInfo& device) {
+  return has_vendor(operation) ? device.*operation.variant(vendor_variant).library : std::string();
+}
+
 std::vector<Alternative> Instance::alternatives() const {
   std::vector<Alternative> list;
   for (const Variant& variant : operation_.variants) {

@@ -193,6 +193,8 @@ struct Variant {
   /// measured, as it is measured to cost less than what the static prior predicts
   /// (Operation::untuned).
   bool default_stands = false;
+  /// Of a vendor_variant: the device's name of the library that it calls.
+  std::string DeviceInfo::*library = nullptr;
 };
 
 /// Makes a Variant of functions that take the struct T held by the operation's ProblemShape.
@@ -329,6 +331,9 @@ struct Operation {
 
 /// Whether the operation has a vendor_variant.
 bool has_vendor(const Operation& operation);
+/// Returns the name and version of the device's library that the operation's vendor_variant calls;
+/// empty if it has none or the library is not open.
+std::string vendor_library(const Operation& operation, const DeviceInfo& device);
 
 /// A problem of an operation on a device, converted once. Use one instance for queries about many
 /// configurations. The operation must outlive it.

@@ -41,7 +41,7 @@ LaunchPlan library_plan(std::string name, const DeviceInfo& device, const Config
   source.argument_bytes = sizeof(MatrixProductArguments);
   LaunchPlan plan;
   plan.workspace_bytes = product.workspace_bytes;
-  source.product = product;
+  source.call = product;
   if (config["SPLITK"] > 0) source.options = {fmt::format("SPLITK={}", config["SPLITK"])};
   plan.sources.push_back(std::move(source));
   plan.launches.push_back(std::move(launch));

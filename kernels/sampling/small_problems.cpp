@@ -57,7 +57,7 @@ bool same_kernels(const LaunchPlan& a, const LaunchPlan& b) {
                       return x.language == y.language && x.text == y.text && x.entry == y.entry &&
                              x.options == y.options && x.block == y.block &&
                              x.required_subgroup_size == y.required_subgroup_size &&
-                             x.argument_bytes == y.argument_bytes && x.product == y.product &&
+                             x.argument_bytes == y.argument_bytes && x.call == y.call &&
                              x.dynamic_shared_bytes == y.dynamic_shared_bytes;
                     });
 }

@@ -31,6 +31,25 @@ std::uint64_t nominal_memory_gib(std::uint64_t bytes) {
 
 }  // namespace
 
+bool DeviceInfo::has_library(std::string_view library) const {
+  return !library.empty() && (library == matrix_library || library == attention_library);
+}
+
+const std::string* DeviceInfo::library_like(std::string_view library) const {
+  const auto name_of = [](std::string_view text) { return text.substr(0, text.rfind(' ')); };
+  for (const std::string* const open : {&matrix_library, &attention_library}) {
+    if (!open->empty() && name_of(*open) == name_of(library)) return open;
+  }
+  return nullptr;
+}
+
+DeviceInfo DeviceInfo::without_libraries() const {
+  DeviceInfo alone = *this;
+  alone.matrix_library.clear();
+  alone.attention_library.clear();
+  return alone;
+}
+
 std::string_view product_name(std::string_view name) {
   while (name.ends_with(')')) {
     const auto open = name.rfind(" (");

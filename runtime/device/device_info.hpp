@@ -50,6 +50,7 @@ struct DeviceInfo {
   /// The vendor's library of matrix products and its version, "cuBLASLt 13.1.0". Empty where there
   /// is none, or where it was not opened (OpenOptions::vendor).
   std::string matrix_library;
+  std::string attention_library;  ///< of attention, "cuDNN 9.19.0", likewise
   DeviceKind kind = DeviceKind::cpu;
   Card card;
 
@@ -90,6 +91,12 @@ struct DeviceInfo {
   /// and go: "hip:0000:c1:00.0", or "vulkan:" and the UUID. A device without a card has its id.
   std::string address() const;
   bool is_cpu() const { return kind == DeviceKind::cpu; }
+  /// Whether a vendor's library of this name and version is open.
+  bool has_library(std::string_view library) const;
+  /// Returns the open library that has the same name, "cuDNN", in any version, or nullptr.
+  const std::string* library_like(std::string_view library) const;
+  /// Returns the device as it is with no vendor's library open.
+  DeviceInfo without_libraries() const;
   /// Returns a hash that identifies the device model as seen through this backend, equal for all
   /// cards of the model (docs/decisions/0019-a-device-model-is-not-a-card.md). It excludes driver
   /// and compiler versions, which are recorded and judged with each result, so that an update does

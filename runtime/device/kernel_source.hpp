@@ -9,7 +9,7 @@
 
 #include "runtime/device/api.hpp"
 #include "runtime/device/layers.hpp"
-#include "runtime/device/matrix_product.hpp"
+#include "runtime/device/library_call.hpp"
 
 namespace greta::device {
 
@@ -36,11 +36,11 @@ struct KernelSource {
   /// Whether the kernel itself waits for earlier launches before it uses what they write, so that
   /// it may begin before they end (LaunchOrder::overlapping).
   bool awaits_launches = false;
-  /// A call of the vendor's library (DeviceInfo::matrix_library) instead of a text. The argument
-  /// block is a MatrixProductArguments; the grid has no meaning.
-  std::optional<MatrixProduct> product{};
+  /// A call of a vendor's library (library_of) instead of a text. The argument block is the call's
+  /// (MatrixProductArguments, AttentionArguments); the grid has no meaning.
+  std::optional<LibraryCall> call{};
 
-  /// Returns a hash of language, text, entry, subgroup size, argument bytes, options, product, and
+  /// Returns a hash of language, text, entry, subgroup size, argument bytes, options, call, and
   /// the given compiler and architecture.
   std::string content_key(std::string_view compiler, std::string_view architecture) const;
 };

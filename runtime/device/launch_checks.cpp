@@ -57,7 +57,7 @@ void check_source(const DeviceInfo& info, const KernelSource& source) {
     refuse(source, fmt::format("{} bytes of shared memory, the device has {}",
                                source.dynamic_shared_bytes, info.shared_memory_bytes));
   }
-  if (source.product && info.matrix_library.empty()) {
+  if (source.call && library_of(*source.call, info).empty()) {
     refuse(source, "it needs a vendor's library, which is not open");
   }
   check_block(info, source);

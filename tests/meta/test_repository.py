@@ -101,6 +101,18 @@ class Presets(unittest.TestCase):
                 self.assertIn("summary", preset)
 
 
+class Templates(unittest.TestCase):
+    """NVIDIA's compiler loads memory that it takes for constant before a kernel has waited for earlier launches."""
+    CONSTANT = re.compile(r"const \w+ ?\* ?__restrict__|ld\.global\.nc|__ldg\b")
+
+    def test_nothing_that_kernels_read_is_said_to_be_constant(self):
+        names = [name for name in source_files(".hip") if name.startswith("kernels/templates/")]
+        self.assertGreater(len(names), 100)
+        for name in names:
+            with self.subTest(name):
+                self.assertIsNone(self.CONSTANT.search((ROOT / name).read_text()))
+
+
 class Links(unittest.TestCase):
     LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 

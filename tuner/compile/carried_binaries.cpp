@@ -18,7 +18,7 @@ void WantedKernels::add(const Lookup& lookup, const Problem& problem) {
   const auto plan = operation.plan(problem, lookup.device(), answer.config);
   if (!plan) throw Error(plan.failure());
   for (const KernelSource& source : plan->sources) {
-    if (source.product || !known_.insert(source.content_key({}, {})).second) continue;
+    if (source.call || !known_.insert(source.content_key({}, {})).second) continue;
     sources_.push_back(source);
   }
 }

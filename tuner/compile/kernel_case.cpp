@@ -113,7 +113,7 @@ Result<void> check_case(const Operation& operation, const Problem& problem) {
 
 Result<void> check_plan_of_case(const LaunchPlan& plan) {
   for (const KernelSource& source : plan.sources) {
-    if (source.product) {
+    if (source.call) {
       return Failure{
           Status::invalid_argument,
           source.name + ": a vendor's library computes it, which has no kernels to write",

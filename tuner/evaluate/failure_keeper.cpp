@@ -100,7 +100,7 @@ CompiledChoice compiled_again(const DeviceInfo& device, const OpenOptions& optio
   const auto target = create_probed_target(device, options);
   if (!target) return compiled;
   for (const KernelSource& source : failed.plan.sources) {
-    auto kernel = source.product ? Result<CompiledKernel>(no_case("")) : (*target)->compile(source);
+    auto kernel = source.call ? Result<CompiledKernel>(no_case("")) : (*target)->compile(source);
     if (!kernel) {
       compiled.kernels.clear();
       break;

@@ -184,7 +184,7 @@ Result<LocalEvaluator::Candidate> LocalEvaluator::make_candidate(const Problem& 
   auto candidate = PreparedPlan::create(*open_->device, *plan, open_->workload->operands(),
                                         [&](const KernelSource& source) {
                                           auto kernel = open_->compiler->take(source);
-                                          if (source.product && kernel) {
+                                          if (source.call && kernel) {
                                             if (auto text = (*kernel)->listing())
                                               algorithm = *std::move(text);
                                           }
@@ -195,9 +195,9 @@ Result<LocalEvaluator::Candidate> LocalEvaluator::make_candidate(const Problem& 
   trial.kernels.clear();
   const auto statistics = candidate->statistics();
   for (std::size_t i = 0; i < statistics.size(); ++i) {
-    const auto& [name, product] = std::tie(plan->sources[i].name, plan->sources[i].product);
+    const auto& [name, call] = std::tie(plan->sources[i].name, plan->sources[i].call);
     trial.kernels.push_back(
-        {product && !algorithm.empty() ? fmt::format("{} ({})", name, algorithm) : name,
+        {call && !algorithm.empty() ? fmt::format("{} ({})", name, algorithm) : name,
          statistics[i]});
   }
   return Candidate{*std::move(plan), *std::move(candidate)};

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "runtime/device/text/hash.hpp"
@@ -20,11 +21,22 @@ constexpr double least_vendor_s = 1, most_vendor_s = 10;
 constexpr int rounds_wanted = 24, fewest_vendor_rounds = 4;
 constexpr double vendor_confidence = 0.95;
 
+/// Returns an algorithm's text without its slices: "tile 8x8, 2 slices in f32, cluster 1x1x1".
+std::string without_slices(std::string text) {
+  const auto word = text.find(" slice");
+  if (word == std::string::npos) return text;
+  const auto begin = text.rfind(',', word) + 1;
+  return text.erase(begin, std::min(text.find(',', word), text.size()) - begin);
+}
+
 /// Compares the vendor's library with a session's winner.
 class VendorRounds {
  public:
   VendorRounds(SessionWork& work, const Variant& variant)
-      : work_(work), result_(work.result), variant_(variant) {}
+      : work_(work),
+        result_(work.result),
+        variant_(variant),
+        library_(vendor_library(work.operation, result_.device)) {}
 
   void run();
 
@@ -34,6 +46,7 @@ class VendorRounds {
   /// Evaluates a configuration, unless the session has done so before.
   const Trial& tried(const Config& config);
   void rank(double allowed_s);
+  std::vector<Config> to_slice();
   void slice(double allowed_s);
   Rounds time(const Config& config, double allowed_s);
   void store_peer();
@@ -42,9 +55,17 @@ class VendorRounds {
   SessionWork& work_;
   SessionResult& result_;
   const Variant& variant_;
+  std::string library_;
   std::vector<std::pair<double, Config>> times_;  ///< of what is right, in microseconds
   Stopwatch watch_;
 };
+
+/// Returns the value of a parameter that not all libraries have; 0 where it is missing.
+int value_of(const Config& config, std::string_view parameter) {
+  const auto found = std::find_if(config.values.begin(), config.values.end(),
+                                  [&](const auto& value) { return value.first == parameter; });
+  return found == config.values.end() ? 0 : found->second;
+}
 
 /// Returns the configurations by the library's rankings, with its own slices of K: with the most
 /// memory first.
@@ -54,8 +75,8 @@ std::vector<std::vector<Config>> VendorRounds::rankings() const {
   std::map<int, std::vector<Config>, std::greater<>> by_memory;
   for (std::uint64_t i = 0; i < space.count(); ++i) {
     Config config = space.at(i);
-    if (config["SPLITK"] != 0) continue;
-    by_memory[config["WORKSPACE_MIB"]].push_back(std::move(config));
+    if (value_of(config, "SPLITK") > 0) continue;
+    by_memory[value_of(config, "WORKSPACE_MIB")].push_back(std::move(config));
   }
   std::vector<std::vector<Config>> lists;
   for (auto& [memory, configs] : by_memory) {
@@ -87,22 +108,33 @@ void VendorRounds::rank(double allowed_s) {
   }
 }
 
-/// Evaluates the fastest algorithms with other numbers of slices of K than the library's own. What
-/// the library refuses is a trial, too: it tells why.
-void VendorRounds::slice(double allowed_s) {
+/// Returns the fastest algorithms that have memory for slices of K. Rankings with different amounts
+/// of memory have some in common, of which each is returned once.
+std::vector<Config> VendorRounds::to_slice() {
   constexpr std::size_t most_sliced = 4;
   std::stable_sort(times_.begin(), times_.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<Config> configs;
+  std::set<std::string> known;
+  for (const auto& [us, config] : times_) {
+    if (configs.size() == most_sliced || value_of(config, "WORKSPACE_MIB") == 0) continue;
+    const Trial& trial = *find_trial(result_.trials, config, result_.problem.key());
+    const std::string algorithm = without_slices(algorithm_text(trial.kernels));
+    if (algorithm.empty() || known.insert(algorithm).second) configs.push_back(config);
+  }
+  return configs;
+}
+
+/// Evaluates the fastest algorithms with other numbers of slices of K than the library's own. What
+/// the library refuses is a trial, too: it tells why.
+void VendorRounds::slice(double allowed_s) {
   const Instance instance(work_.operation, result_.problem, result_.device);
   const auto parameters = variant_.space(instance.shape(), result_.device).parameters;
   const auto splits = std::find_if(parameters.begin(), parameters.end(),
                                    [](const Parameter& one) { return one.name == "SPLITK"; });
-  std::vector<Config> sliced;
-  for (const auto& [us, config] : times_) {
-    if (sliced.size() < most_sliced && config["WORKSPACE_MIB"] > 0) sliced.push_back(config);
-  }
+  if (splits == parameters.end()) return;
   bool any = false;
-  for (Config config : sliced) {
+  for (Config config : to_slice()) {
     for (const int slices : splits->values) {
       if (slices == 0) continue;
       if (work_.stopped() || (any && watch_.seconds() > allowed_s)) return;
@@ -133,8 +165,7 @@ Rounds VendorRounds::time(const Config& config, double allowed_s) {
 }
 
 void VendorRounds::run() {
-  const DeviceInfo& device = result_.device;
-  work_.observer.on_phase("timing " + device.matrix_library);
+  work_.observer.on_phase("timing " + library_);
   const double allowed_s =
       std::clamp(share_of_budget * work_.planned_s(), least_vendor_s, most_vendor_s) / 2;
   const auto config = fastest(allowed_s);
@@ -142,12 +173,12 @@ void VendorRounds::run() {
   const Rounds rounds = time(*config, allowed_s);
   if (rounds.us.size() < 3 || rounds.us.back().size() < fewest_vendor_rounds) {
     result_.notes.push_back(
-        fmt::format("not compared with {}: {}", device.matrix_library,
+        fmt::format("not compared with {}: {}", library_,
                     rounds.failure ? rounds.failure->message : "the device's speed drifted"));
     return;
   }
   VendorResult& vendor = result_.vendor.emplace();
-  vendor.library = device.matrix_library;
+  vendor.library = library_;
   vendor.config = *config;
   vendor.us = median(rounds.us[2]);
   vendor.ratio = ratio_interval(rounds.us[2], rounds.us[1], vendor_confidence);
@@ -207,7 +238,7 @@ void VendorRounds::store_winner(const Config& config, const Rounds& rounds) {
   // A session of its own, because its kernels have another compiler: the library.
   SessionRecord about =
       session_record(work_.operation, result_.device, result_.problem, work_.options);
-  about.provenance.compiler = result_.device.matrix_library;
+  about.provenance.compiler = library_;
   about.strategy = std::string(vendor_variant);
   about.run = 0;
   const Trial trial = *find_trial(result_.trials, config, result_.problem.key());
@@ -223,18 +254,20 @@ void VendorRounds::store_winner(const Config& config, const Rounds& rounds) {
 
 // LocalEvaluator adds it to the kernel's name: "gemm/vendor (algorithm 66, …)".
 std::string algorithm_text(const std::vector<KernelFigures>& kernels) {
-  if (kernels.size() != 1) return "";
-  const std::string& name = kernels.front().name;
-  const auto begin = name.find(" (");
-  if (begin == std::string::npos || !name.ends_with(')')) return "";
-  return name.substr(begin + 2, name.size() - begin - 3);
+  for (const auto& [name, statistics] : kernels) {
+    const auto begin = name.find(" (");
+    if (begin == std::string::npos || !name.ends_with(')')) continue;
+    return name.substr(begin + 2, name.size() - begin - 3);
+  }
+  return "";
 }
 
 void compare_with_vendor(SessionWork& work) {
   const DeviceInfo& device = work.result.device;
-  if (!work.result.winner || device.matrix_library.empty() || work.stopped()) return;
+  if (!work.result.winner || vendor_library(work.operation, device).empty() || work.stopped()) {
+    return;
+  }
   if (device.is_cpu() && !work.options.allow_vendor) return;
-  if (!has_vendor(work.operation)) return;
   VendorRounds(work, work.operation.variant(vendor_variant)).run();
 }
 

@@ -101,13 +101,11 @@ std::optional<Problem> in_other_16_bits(const Operation& operation, Problem prob
 }
 
 Lookup open_lookup(const RunContext& context, const DeviceInfo& device, const LookupFiles& files) {
-  DeviceInfo alone = device;
-  alone.matrix_library.clear();  // what is found is searched
   LookupOptions options;
   options.catalog = context.options.catalog;
   options.cold = context.options.cold;
   options.allow_unsafe = true;  // the device is already open without the avoided features
-  return Lookup::open(alone, files, options);
+  return Lookup::open(device.without_libraries(), files, options);
 }
 
 }  // namespace

@@ -260,7 +260,7 @@ Operation make_attention() {
   t.unfused = unfused;
   t.stand_in = stand_in;
   t.variants = {attention::decode(), attention::warpgroups(), attention::matrix(),
-                attention::vector()};
+                attention::vector(), attention::vendor()};
   t.untuned = Operation::Untuned::best_predicted;
   return t;
 }

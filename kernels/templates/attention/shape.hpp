@@ -96,5 +96,6 @@ Variant decode();      ///< few queries: split over the keys
 Variant warpgroups();  ///< many queries, with matrix instructions of warpgroups
 Variant matrix();      ///< many queries, with matrix instructions
 Variant vector();      ///< many queries, without matrix instructions
+Variant vendor();      ///< by the vendor's library
 
 }  // namespace greta::kernels::attention

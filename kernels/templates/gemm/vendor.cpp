@@ -66,6 +66,7 @@ Variant vendor() {
       space, plan, [](const Shape&, const DeviceInfo&) { return std::vector<Config>{}; },
       [](const Shape&, const Config&) { return std::vector<Division>{}; });
   variant.migrations = library_migrations();
+  variant.library = &DeviceInfo::matrix_library;
   return variant;
 }
 

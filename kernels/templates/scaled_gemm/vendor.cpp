@@ -65,6 +65,7 @@ Variant vendor() {
       plan, [](const Shape&, const DeviceInfo&) { return std::vector<Config>{}; },
       [](const Shape&, const Config&) { return std::vector<Division>{}; });
   variant.migrations = library_migrations();
+  variant.library = &DeviceInfo::matrix_library;
   return variant;
 }
 

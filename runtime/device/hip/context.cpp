@@ -75,12 +75,12 @@ void Card::poison(std::uint64_t generation) {
 }
 
 Context::Context(std::shared_ptr<Card> card, DeviceInfo info, OpenOptions options,
-                 std::shared_ptr<const MatrixLibrary> matrix_library)
+                 VendorLibraries libraries)
     : card_(std::move(card)),
       generation_(card_->open()),
       info_(std::move(info)),
       options_(std::move(options)),
-      matrix_library_(std::move(matrix_library)) {}
+      libraries_(std::move(libraries)) {}
 
 void Context::check(hipError_t error, const char* what) const {
   if (error == hipSuccess) return;

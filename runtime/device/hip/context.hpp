@@ -37,20 +37,29 @@ class Card {
   std::atomic<std::uint64_t> generation_{0};
 };
 
+/// A vendor's open libraries; nullptr where there is none.
+struct VendorLibraries {
+  std::shared_ptr<const MatrixLibrary> matrix{};
+  std::shared_ptr<const AttentionLibrary> attention{};
+};
+
 /// The state that the objects of one open Device share. Each holds it by shared_ptr, so that they
 /// may be destroyed in any order.
 class Context {
  public:
   Context(std::shared_ptr<Card> card, DeviceInfo info, OpenOptions options,
-          std::shared_ptr<const MatrixLibrary> matrix_library = nullptr);
+          VendorLibraries libraries = {});
 
   const Platform& platform() const { return card_->platform(); }
   int device() const { return card_->device(); }  ///< number within the platform
   const Functions& functions() const { return platform().functions; }
   const DeviceInfo& info() const { return info_; }
   const OpenOptions& options() const { return options_; }
-  /// Returns the vendor's library of matrix products, or nullptr.
-  const std::shared_ptr<const MatrixLibrary>& matrix_library() const { return matrix_library_; }
+  /// Return the vendor's libraries of matrix products and of attention, or nullptr.
+  const std::shared_ptr<const MatrixLibrary>& matrix_library() const { return libraries_.matrix; }
+  const std::shared_ptr<const AttentionLibrary>& attention_library() const {
+    return libraries_.attention;
+  }
 
   /// Makes this device the calling thread's current one. Throws Refusal.
   void enter() const { check(set_device(), "hipSetDevice"); }
@@ -70,7 +79,7 @@ class Context {
   std::uint64_t generation_;
   DeviceInfo info_;
   OpenOptions options_;
-  std::shared_ptr<const MatrixLibrary> matrix_library_;
+  VendorLibraries libraries_;
   std::atomic<bool> lost_{false};
 };
 

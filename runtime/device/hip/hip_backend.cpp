@@ -85,10 +85,11 @@ class HipBackend final : public Backend {
         throw Refusal(Status::unavailable,
                       fmt::format("{} is not usable: {}", probed.info.name, probed.reason));
       }
-      auto library = open_library(card->platform(), options);
-      if (library) probed.info.matrix_library = library->name();
+      VendorLibraries libraries = open_libraries(card->platform(), options);
+      if (libraries.matrix) probed.info.matrix_library = libraries.matrix->name();
+      if (libraries.attention) probed.info.attention_library = libraries.attention->name();
       auto context =
-          std::make_shared<Context>(card, std::move(probed.info), options, std::move(library));
+          std::make_shared<Context>(card, std::move(probed.info), options, std::move(libraries));
       return std::unique_ptr<Device>(std::make_unique<HipDevice>(
           std::move(context), std::move(compiler), options.cache_directory));
     } catch (const std::exception&) {
@@ -97,12 +98,16 @@ class HipBackend final : public Backend {
   }
 
  private:
-  /// Returns the vendor's library if it is wanted and there is one.
-  static std::shared_ptr<const MatrixLibrary> open_library(const Platform& platform,
-                                                           const OpenOptions& options) {
-    if (!options.vendor || !platform.open_matrix_library) return nullptr;
-    auto opened = platform.open_matrix_library();
-    return opened ? *opened : nullptr;
+  /// Returns the vendor's libraries if they are wanted.
+  static VendorLibraries open_libraries(const Platform& platform, const OpenOptions& options) {
+    VendorLibraries libraries;
+    const auto open = [&](auto& library, const auto& opens) {
+      if (!options.vendor || !opens) return;
+      if (auto opened = opens()) library = *std::move(opened);
+    };
+    open(libraries.matrix, platform.open_matrix_library);
+    open(libraries.attention, platform.open_attention_library);
+    return libraries;
   }
 
   void find_cards() {

@@ -103,8 +103,8 @@ Result<void> HipDevice::download_all(std::span<const Download> parts) {
 
 Result<std::unique_ptr<Kernel>> HipDevice::compile(const KernelSource& source) {
   return entered(*context_, [&]() -> Result<std::unique_ptr<Kernel>> {
-    // A product of the vendor's library needs no compiler.
-    if (source.product) return std::unique_ptr<Kernel>(hip::load(context_, source, {}));
+    // A call of a vendor's library needs no compiler.
+    if (source.call) return std::unique_ptr<Kernel>(hip::load(context_, source, {}));
     if (!compiler_) return compiler_.failure();
     return std::unique_ptr<Kernel>(hip::compile(context_, **compiler_, cache_, source));
   });

@@ -161,29 +161,37 @@ std::uint32_t slices_of(const KernelSource& product) {
   return slices;
 }
 
-/// Returns a product of the vendor's library as a kernel.
-std::unique_ptr<HipKernel> prepare_product(const std::shared_ptr<Context>& context,
-                                           const KernelSource& source) {
+std::unique_ptr<const PreparedCall> prepared(const Context& context, const KernelSource& source) {
+  if (const auto* const attention = std::get_if<AttentionCall>(&*source.call)) {
+    return context.attention_library()->prepare(*attention, context.functions());
+  }
+  return std::make_unique<PreparedProduct>(
+      context.matrix_library(), std::get<MatrixProduct>(*source.call), slices_of(source));
+}
+
+/// Returns a call of a vendor's library as a kernel.
+std::unique_ptr<HipKernel> prepare_call(const std::shared_ptr<Context>& context,
+                                        const KernelSource& source) {
   const StallWatch preparing(StallWatch::unlimited);  // the library loads its kernels
   auto function = std::make_shared<Function>();
   // Nothing of a lost device may be destroyed.
-  const auto destroy = [context](const PreparedProduct* product) {
-    if (!context->lost() && context->set_device() == hipSuccess) delete product;
+  const auto destroy = [context](const PreparedCall* call) {
+    if (!context->lost() && context->set_device() == hipSuccess) delete call;
   };
-  function->product = std::shared_ptr<const PreparedProduct>(
-      new PreparedProduct(context->matrix_library(), *source.product, slices_of(source)), destroy);
+  function->call = {prepared(*context, source).release(), destroy};
   function->block = source.block;
   function->argument_bytes = source.argument_bytes;
   return std::make_unique<HipKernel>(
-      context, source.content_key(context->info().matrix_library, context->info().architecture),
+      context,
+      source.content_key(library_of(*source.call, context->info()), context->info().architecture),
       false, std::move(function), KernelStatistics{});
 }
 
 }  // namespace
 
 Result<std::string> HipKernel::listing() const {
-  if (function_->product) {
-    std::string algorithm = function_->product->algorithm();
+  if (function_->call) {
+    std::string algorithm = function_->call->algorithm();
     return algorithm.empty() ? Kernel::listing() : Result<std::string>(std::move(algorithm));
   }
   const auto& disassemble = context_->platform().disassemble;
@@ -215,7 +223,7 @@ std::unique_ptr<HipKernel> load(const std::shared_ptr<Context>& context, const K
   KernelSource described = source;
   described.language = context->info().language;
   check_source(context->info(), described);
-  if (source.product) return prepare_product(context, source);
+  if (source.call) return prepare_call(context, source);
   Hash hash;
   hash.add(source.entry);
   hash.add({reinterpret_cast<const char*>(code_object.data()), code_object.size()});

@@ -28,7 +28,7 @@ struct Function {
   std::uint32_t dynamic_shared_bytes = 0;
   bool may_overlap = false;         ///< KernelSource::awaits_launches, where the device can
   std::vector<Constant> constants;  ///< of KernelSource::constants, in the same order
-  std::shared_ptr<const PreparedProduct> product;  ///< instead of a function, of a library
+  std::shared_ptr<const PreparedCall> call;  ///< instead of a function, of a library
 };
 
 class HipKernel final : public Kernel {

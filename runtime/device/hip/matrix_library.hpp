@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/device/hip/functions.hpp"
+#include "runtime/device/hip/prepared_call.hpp"
 #include "runtime/device/matrix_product.hpp"
 #include "runtime/device/system/dynamic_library.hpp"
 
@@ -136,23 +137,21 @@ class MatrixLibrary {
 Result<std::shared_ptr<const MatrixLibrary>> open_hipblaslt();
 Result<std::shared_ptr<const MatrixLibrary>> open_cublaslt();
 
-/// A product with the library's algorithm for it, ready to be launched any number of times on the
-/// device that was current when it was made.
-class PreparedProduct {
+/// A product with the library's algorithm for it.
+class PreparedProduct final : public PreparedCall {
  public:
   /// Asks the library for the algorithm, which computes K in `slices`; 0: as the library ranks it.
   /// Throws a Refusal (`constraints`) if the library does not support the product or that many
   /// slices in the product's workspace, or ranks fewer algorithms.
   PreparedProduct(std::shared_ptr<const MatrixLibrary> library, const MatrixProduct& product,
                   std::uint32_t slices = 0);
-  ~PreparedProduct();
+  ~PreparedProduct() override;
   PreparedProduct(const PreparedProduct&) = delete;
   PreparedProduct& operator=(const PreparedProduct&) = delete;
 
-  /// Launches the product. `arguments` is a MatrixProductArguments. Throws Refusal (`launch`).
-  void launch(std::span<const std::byte> arguments, hipStream_t stream) const;
+  void launch(std::span<const std::byte> arguments, hipStream_t stream) const override;
   /// Returns text_of_algorithm() of the algorithm.
-  std::string algorithm() const;
+  std::string algorithm() const override;
 
  private:
   void describe();

@@ -393,6 +393,7 @@ Platform open(const Libraries& libraries) {
   platform.describe = [driver](int index) { return hip::describe(*driver, index); };
   platform.create_compiler = create_nvidia_compiler;
   platform.open_matrix_library = open_cublaslt;
+  platform.open_attention_library = open_cudnn;
   platform.open_counters = [driver, cupti = libraries.cupti](int index) {
     return hip::open_counters(driver, index, cupti);
   };

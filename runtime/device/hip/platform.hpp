@@ -12,6 +12,7 @@
 #include "runtime/device/backend.hpp"
 #include "runtime/device/counters/cupti.hpp"
 #include "runtime/device/counters/rocprofiler.hpp"
+#include "runtime/device/hip/attention_library.hpp"
 #include "runtime/device/hip/compiler.hpp"
 #include "runtime/device/hip/functions.hpp"
 #include "runtime/device/hip/matrix_library.hpp"
@@ -32,6 +33,9 @@ struct Platform {
   std::function<Result<std::unique_ptr<Compiler>>(const OpenOptions& options)> create_compiler;
   /// Opens the vendor's library of matrix products. Fails with `unavailable` and the reason.
   std::function<Result<std::shared_ptr<const MatrixLibrary>>()> open_matrix_library;
+  /// Opens the vendor's library of attention. Fails with `unavailable` and the reason; empty if
+  /// none is used.
+  std::function<Result<std::shared_ptr<const AttentionLibrary>>()> open_attention_library;
   /// Reads a kernel's statistics from a code object. Empty if only the loaded function provides
   /// them.
   std::function<Result<KernelStatistics>(std::span<const std::byte> code_object,

@@ -19,9 +19,8 @@ struct Issue {
   void operator()(const Commands::Launch& launch) const {
     const Functions& hip = context.functions();
     const Function& function = *launch.function;
-    if (function.product) {
-      function.product->launch({argument_bytes + launch.arguments, function.argument_bytes},
-                               stream);
+    if (function.call) {
+      function.call->launch({argument_bytes + launch.arguments, function.argument_bytes}, stream);
       return;
     }
     const auto& [x, y, z] = function.block;

@@ -116,7 +116,7 @@ Result<std::unique_ptr<Kernel>> KernelStore::make(const KernelSource& source,
         source.name, failure.message);
     return failure;
   };
-  if (!binaries || source.product) return compile();
+  if (!binaries || source.call) return compile();
   const auto carried = binaries(source);
   if (!carried) return compile();
   auto loaded = device_.load(source, carried->binary);

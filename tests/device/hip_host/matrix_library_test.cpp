@@ -32,7 +32,7 @@ KernelSource source_of(const MatrixProduct& product, int slices = 0) {
   source.name = "test";
   source.language = Language::hip;
   source.argument_bytes = sizeof(MatrixProductArguments);
-  source.product = product;
+  source.call = product;
   return source;
 }
 

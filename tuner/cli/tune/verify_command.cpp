@@ -60,6 +60,7 @@ struct Verification {
   double worst = 0;                                              // error divided by bound
   std::map<std::size_t, Trial> failures;                         // key: problem number, from 1
   std::size_t unranked = 0;          // algorithms that the vendor's library does not have
+  std::string refusal;               // what the library says of the last of them
   std::size_t left = 0;              // not checked after an interrupt or with --first
   std::optional<Coverage> coverage;  // random problems only: a single problem covers little
 };
@@ -107,6 +108,7 @@ void verify(const Evaluators& evaluators, const std::map<std::size_t, Candidate>
     if (result.coverage) result.coverage->add(choice);
     if (config.variant == vendor_variant && trial.failure == Status::constraints) {
       ++result.unranked;
+      result.refusal = trial.message;
       continue;
     }
     Tally& tally = result.tallies[{config.variant, types_of(problem)}];
@@ -128,7 +130,7 @@ void verify(const Evaluators& evaluators, const std::map<std::size_t, Candidate>
 Verification verify_in_workers(EvaluatorOptions evaluator, const DeviceInfo& device,
                                const std::map<std::size_t, Candidate>& choices, std::uint64_t seed,
                                const VerifyOptions& options, std::optional<Coverage> coverage) {
-  Verification result{device, seed, {}, 0, {}, 0, choices.size(), std::move(coverage)};
+  Verification result{device, seed, {}, 0, {}, 0, {}, choices.size(), std::move(coverage)};
   try {
     std::vector<Sanitize> kinds{Sanitize::none};
     if (options.sanitize) kinds = {Sanitize::address, Sanitize::races};
@@ -303,8 +305,7 @@ int verify_operation(const Operation& operation, const VerifyOptions& options) {
   if (!result.failures.empty()) remember_failed(operation.name);
   if (!result.failures.empty() || result.left > 0) return exit_failed;
   if (result.tallies.empty()) {
-    throw CommandError(exit_failed,
-                       "nothing was verified: the library ranks none of the candidates");
+    throw CommandError(exit_failed, "nothing was verified: " + result.refusal);
   }
   remember_verified(operation.name);
   return exit_done;

@@ -5,6 +5,7 @@
 #include "runtime/device/hardware/known_gpus.hpp"
 #include "runtime/device/hip/host/executor.hpp"
 #include "runtime/device/hip/host/functions.hpp"
+#include "runtime/device/hip/host/host_attention_library.hpp"
 #include "runtime/device/hip/host/host_compiler.hpp"
 #include "runtime/device/hip/host/host_matrix_library.hpp"
 #include "runtime/device/hip/host/modules.hpp"
@@ -63,6 +64,7 @@ Result<Platform> host_platform() {
   platform.describe = &host::describe;
   platform.create_compiler = &host::create_compiler;
   platform.open_matrix_library = &host::open_matrix_library;
+  platform.open_attention_library = &host::open_attention_library;
   platform.read_statistics = &host::read_statistics;
   platform.argument_bytes = [](std::span<const std::byte>, const std::string&,
                                hipFunction_t function) -> std::optional<std::uint32_t> {
