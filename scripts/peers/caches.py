@@ -121,5 +121,5 @@ class Caches(Floating):
             late = key - (kv - queries)
             return (late < 0) | tree[sequence, query, late.clamp(min=0)]
         blocks = create_block_mask(seen, q.shape[0], None, queries, kv, device=self.device)
-        compiled = self.compiled(lambda q, k, v: flex_attention(q, k, v, block_mask=blocks, **options))
-        return [("torch.compile flex_attention", lambda: compiled(q, k, v))]
+        compiled = self.compiled(flex_attention)
+        return [("torch.compile flex_attention", lambda: compiled(q, k, v, block_mask=blocks, **options))]
