@@ -6,8 +6,8 @@
     python3 scripts/measure_peers.py bench.csv peers.csv && python3 scripts/measure_peers.py bench.csv peers.csv --compare
 
 Sizes are log-uniform; a fifth of them is a multiple of nothing. Columns and k of quantised products are widths of models in half of
-the problems. All operations are drawn that scripts/measure_peers.py has peers for, and with them some forms that have none: e5m2,
-int8 with scales of blocks, groups of fp8 with scales of blocks. The same seed and options give the same problems.
+the problems. Operations are drawn that scripts/measure_peers.py has peers for, and with them some forms that have none: e5m2, and
+int8 with scales of blocks. The same seed and options give the same problems.
 """
 
 import argparse

@@ -1,18 +1,21 @@
 #!/usr/bin/env python3
 """Times on an NVIDIA GPU what people use instead of GRETA, for each problem of a file of greta-bench.
 
-    python3 scripts/measure_peers.py BENCH.csv PEERS.csv [--device N] [--only OP,...] [--seconds S]
+    python3 scripts/measure_peers.py BENCH.csv PEERS.csv [--device N] [--only OP,...] [--seconds S] [--resume]
     python3 scripts/measure_peers.py BENCH.csv PEERS.csv --compare
 
 BENCH.csv is what `greta-bench --preset perf --export` writes. PEERS.csv receives a row for each peer: torch (its eager
-operation, and for products cuBLAS through it), torch.compile, FlashAttention and cuDNN through torch. --compare joins
-the two files, prints the ratio of the fastest peer's time to GRETA's for each problem, and the geometric mean of each
-operation with the peers that were the fastest; problems without a peer are named, and count nowhere.
+operation, and for products cuBLAS through it), torch.compile, FlashAttention and cuDNN through torch. --resume adds the
+problems that PEERS.csv does not have. --compare joins the two files, prints the ratio of the fastest peer's time to GRETA's
+for each problem, and the geometric mean of each operation with the peers that were the fastest; problems and operations
+without a peer are named, and count nowhere.
 
 Peers compute the same from the same types, with scales shared by the same numbers, to the same type. scripts/peers/quantized.py
-says how operands are padded for those of quantised numbers, and what multiplies weights that torch has no product for.
+says how operands are padded for those of quantised numbers, and what multiplies weights that torch has no product for;
+scripts/peers/experts.py and scripts/peers/caches.py say what the peers of experts and of attention over caches are.
 
-Samples are cold: a buffer larger than the last-level cache is overwritten before each launch. A figure is the median of 30.
+Samples are cold: a buffer larger than the last-level cache is overwritten before each launch. A figure is the median of 30,
+with the order statistics of its 95 % interval, of all peers alike.
 """
 
 import argparse
@@ -24,10 +27,13 @@ import sys
 import time
 import warnings
 
-from peers.floating import Floating
-from peers.quantized import Quantized
+from peers.caches import Caches
+from peers.calls import why
+from peers.experts import Experts
+from peers.packed import Packed
 
 TYPES = {"f32": "float32", "f16": "float16", "bf16": "bfloat16"}
+OF_ONE_OUTPUT_TYPE = {"route"}  # whose weights are f32, whatever the logits are
 FIELDS = ["peer", "op", "dtype", "problem", "attributes", "us", "low_us", "high_us"]
 
 
@@ -46,14 +52,10 @@ def rows_of(path):
         for row in rows:
             if row["config"] and row["us"]:
                 out = row.get("out_dtype") or row["dtype"]
-                dtype = f"{row['dtype']} to {out}" if out in TYPES and out != row["dtype"] else row["dtype"]
+                converts = out in TYPES and out != row["dtype"] and row["op"] not in OF_ONE_OUTPUT_TYPE
+                dtype = f"{row['dtype']} to {out}" if converts else row["dtype"]
                 found.setdefault((row["op"], dtype, row["problem"], row["attributes"]), row)
     return found
-
-
-def why(error):
-    """Returns the first line of an error, some of which have no text."""
-    return (str(error).splitlines() or [type(error).__name__])[0][:100]
 
 
 class Timer:
@@ -81,8 +83,49 @@ class Timer:
         return statistics.median(times), times[low], times[min(high, self.runs - 1)]
 
 
-class Peers(Floating, Quantized):
+class Peers(Caches, Experts, Packed):
     """A method for each operation that has peers."""
+
+
+def key_of(row):
+    return row["op"], row["dtype"], row["problem"], row["attributes"]
+
+
+def measured(path):
+    """Returns the problems that a file has peers of."""
+    try:
+        with open(path, newline="") as file:
+            return {key_of(row) for row in csv.DictReader(file)}
+    except FileNotFoundError:
+        return set()
+
+
+def peers_of(peers, key):
+    """Returns the peers of a problem, each as its name and the call to time."""
+    op, dtype, problem, attributes = key
+    if dtype not in TYPES or not hasattr(Peers, op):
+        return []
+    sizes = {name: int(value) for name, value in words(problem).items()}
+    return getattr(peers, op)(sizes, words(attributes), getattr(peers.torch, TYPES[dtype]))
+
+
+def measure_one(peers, timer, key, write):
+    op, dtype, problem, attributes = key
+    try:
+        made = peers_of(peers, key)
+    except Exception as error:  # one failure must not end the run
+        print(f"{op} {dtype} {problem}: {why(error)}", file=sys.stderr)
+        return
+    if not made:
+        print(f"no peer: {' '.join(key)}", file=sys.stderr)
+    for peer, run in made:
+        try:
+            us, low, high = timer(run)
+        except Exception as error:
+            print(f"{peer} {op} {dtype} {problem}: {why(error)}", file=sys.stderr)
+            continue
+        write({"peer": peer, "op": op, "dtype": dtype, "problem": problem, "attributes": attributes,
+               "us": f"{us:.2f}", "low_us": f"{low:.2f}", "high_us": f"{high:.2f}"})
 
 
 def measure(options, problems):
@@ -92,31 +135,22 @@ def measure(options, problems):
     torch.backends.cuda.matmul.allow_tf32 = False
     peers, timer, end = Peers(torch), Timer(torch), time.monotonic() + options.seconds
     print(f"torch {torch.__version__}, {torch.cuda.get_device_name()}", file=sys.stderr)
-    with open(options.peers, "w", newline="") as file:
+    known = measured(options.peers) if options.resume else set()
+    with open(options.peers, "a" if known else "w", newline="") as file:
         writer = csv.DictWriter(file, FIELDS)
-        writer.writeheader()
-        for op, dtype, problem, attributes in problems:
-            if not hasattr(Peers, op) or dtype not in TYPES or (options.only and op not in options.only.split(",")):
+        if not known:
+            writer.writeheader()
+
+        def write(row):
+            writer.writerow(row)
+            file.flush()
+        for key in problems:
+            if key in known or (options.only and key[0] not in options.only.split(",")):
                 continue
             if time.monotonic() > end:
-                print(f"{op} {dtype} {problem}: no time left", file=sys.stderr)
+                print(f"{' '.join(key)}: no time left", file=sys.stderr)
                 continue
-            sizes = {name: int(value) for name, value in words(problem).items()}
-            try:
-                made = getattr(peers, op)(sizes, words(attributes), getattr(torch, TYPES[dtype]))
-            except Exception as error:  # one failure must not end the run
-                print(f"{op} {dtype} {problem}: {why(error)}", file=sys.stderr)
-                continue
-            for peer, run in made:
-                try:
-                    us, low, high = timer(run)
-                except Exception as error:
-                    print(f"{peer} {op} {dtype} {problem}: {why(error)}", file=sys.stderr)
-                    continue
-                writer.writerow({"peer": peer, "op": op, "dtype": dtype, "problem": problem, "attributes": attributes,
-                                 "us": f"{us:.2f}", "low_us": f"{low:.2f}", "high_us": f"{high:.2f}"})
-                file.flush()
-            del made
+            measure_one(peers, timer, key, write)
             torch.cuda.empty_cache()
 
 
@@ -130,7 +164,7 @@ def compare(options, problems):
     best, ratios, fastest, without = {}, {}, {}, []
     with open(options.peers, newline="") as file:
         for row in csv.DictReader(file):
-            key = row["op"], row["dtype"], row["problem"], row["attributes"]
+            key = key_of(row)
             if key not in best or float(row["us"]) < float(best[key]["us"]):
                 best[key] = row
     for key, row in problems.items():
@@ -146,6 +180,9 @@ def compare(options, problems):
         print(summary(op, all_of, fastest[op]))
     if ratios:
         print(summary("all", [ratio for all_of in ratios.values() for ratio in all_of]))
+    for op in dict.fromkeys(key[0] for key in problems):
+        if op not in ratios:
+            print(f"no peer of any problem: {op}")
     for name in without:
         print(f"no peer: {name}")
 
@@ -157,6 +194,7 @@ def main():
     parser.add_argument("--device", type=int, default=0)
     parser.add_argument("--only", default="")
     parser.add_argument("--seconds", type=float, default=500)
+    parser.add_argument("--resume", action="store_true")
     parser.add_argument("--compare", action="store_true")
     options = parser.parse_args()
     try:

@@ -2,7 +2,7 @@
 
 import functools
 
-from .calls import Calls
+from .calls import Calls, rotated
 from .groups import ends_of_groups
 
 
@@ -45,6 +45,15 @@ class Floating(Calls):
     def layernorm(self, d, a, dtype):
         return self.norm(d, dtype, lambda size, x, w: self.functional.layer_norm(x, size, w, w, 1e-5))
 
+    def layernorm_rmsnorm(self, d, a, dtype):
+        if a:
+            return []
+        gain = self.tensor(d["cols"], dtype=dtype)
+
+        def run(size, x, w):
+            return self.functional.rms_norm(self.functional.layer_norm(x, size, w, w, 1e-5), size, gain, 1e-5)
+        return self.norm(d, dtype, run)
+
     def add_rmsnorm(self, d, a, dtype):
         residual = self.tensor(d["rows"], d["cols"], dtype=dtype)
 
@@ -61,28 +70,25 @@ class Floating(Calls):
         x, y = self.tensor(d["rows"], d["cols"], dtype=dtype), self.tensor(d["rows"], d["cols"], dtype=dtype)
         return self.both(lambda x, y: x + y, x, y)
 
+    def gelu(self, d, a, dtype):
+        x, form = self.tensor(d["rows"], d["cols"], dtype=dtype), "none" if a.get("form") == "erf" else "tanh"
+        return self.both(lambda x: self.functional.gelu(x, approximate=form), x)
+
     def rope(self, d, a, dtype):
-        if a.get("style") != "half":
-            return []
         tokens, heads, dim = d["tokens"], d["heads"], d["dim"]
-        lines = self.tensor(tokens, int(a.get("x_stride", heads * dim)), dtype=dtype)
-        x = lines[:, :heads * dim].view(tokens, heads, dim)
-        angles = self.torch.rand(d["positions"], dim // 2, device=self.device, dtype=self.torch.float32)
-        cos, sin = angles.cos(), angles.sin()
+        style, inside = a.get("style", "interleaved"), a.get("place") == "in"
+        x = self.heads(tokens, heads, dim, int(a.get("x_stride", heads * dim)), dtype)
+        cos, sin = self.table(d["positions"], dim)
         positions = self.torch.arange(tokens, device=self.device)
 
         def run(x, cos, sin, positions):
-            c, s = cos[positions][:, None], sin[positions][:, None]
-            first, second = x[..., :dim // 2].float(), x[..., dim // 2:].float()
-            y = self.torch.cat((first * c - second * s, second * c + first * s), -1).to(x.dtype)
-            return x.copy_(y)
+            y = rotated(self.torch, style, x, cos[positions][:, None], sin[positions][:, None])
+            return x.copy_(y) if inside else y
         return self.both(run, x, cos, sin, positions)
 
     def kv_update(self, d, a, dtype):
         tokens, heads, dim = d["tokens"], d["kv_heads"], d["dim"]
-        width = heads * dim
-        stride = int(a.get("kv_stride", width))
-        k, v = (self.tensor(tokens, stride, dtype=dtype)[:, :width].view(tokens, heads, dim) for _ in range(2))
+        k, v = (self.heads(tokens, heads, dim, int(a.get("kv_stride", heads * dim)), dtype) for _ in range(2))
         k_cache, v_cache = (self.tensor(heads, d["capacity"], dim, dtype=dtype) for _ in range(2))
         positions = self.torch.arange(tokens, device=self.device)
 
@@ -95,6 +101,11 @@ class Floating(Calls):
         table = self.tensor(d["vocabulary"], d["dim"], dtype=dtype)
         ids = self.torch.randint(d["vocabulary"], (d["tokens"],), device=self.device)
         return self.both(lambda ids, table: self.functional.embedding(ids, table), ids, table)
+
+    def gather_columns(self, d, a, dtype):
+        x = self.tensor(d["rows"], d["width"], dtype=dtype)
+        ids = self.integers(0, d["width"], d["cols"], dtype=self.torch.int64)
+        return self.both(lambda x, ids: x.index_select(1, ids), x, ids)
 
     def argmax(self, d, a, dtype):
         x = self.tensor(d["rows"], d["cols"], dtype=dtype)

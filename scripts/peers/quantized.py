@@ -66,6 +66,11 @@ class Quantized(Calls):
                               dtype=self.torch.int8 if signed else self.torch.uint8)
         scales = self.scales(*lines, k // group, dtype=dtype if dtype.itemsize == 2 else self.torch.float16)
         zero_points = [self.integers(0, 16 if small else 256, *lines, k // group, dtype=self.torch.uint8)] if zeros else []
+        return self.decoder(a, *lines, k=k, dtype=dtype), [codes, scales, *zero_points]
+
+    def decoder(self, a, *lines, k, dtype):
+        """Returns the function that dequantises operands of [lines…, k] weights."""
+        group, small, zeros = int(a.get("group", 128)), a.get("weights", "int4") == "int4", a.get("zeros") == "groups"
 
         def dequantise(codes, scales, *zero_points):
             if small:
@@ -73,7 +78,7 @@ class Quantized(Calls):
             zero = zero_points[0].unsqueeze(-1).to(dtype) if zeros else 8 if small else 0
             weights = (codes.reshape(*lines, k // group, group).to(dtype) - zero) * scales.unsqueeze(-1)
             return weights.to(dtype).reshape(*lines, k)
-        return dequantise, [codes, scales, *zero_points]
+        return dequantise
 
     def has_weights_of_torch(self, a):
         return a.get("weights", "int4") in ("int4", "int8") and not {"epilogue", "prologue", "form"} & a.keys()
@@ -105,13 +110,23 @@ class Quantized(Calls):
 
     def scaled_grouped_gemm(self, d, a, dtype):
         """A scale of a group's operand is that of each of its rows, as torch takes them."""
-        if a.get("format", "e4m3") != "e4m3" or a.get("scales") == "block" or {"epilogue", "form"} & a.keys():
+        if a.get("format", "e4m3") != "e4m3" or {"epilogue", "form"} & a.keys():
             return []  # no call of torch
+        if a.get("scales") == "block":
+            return self.one_by_one(d, a, dtype)
         groups, m, n, k = d["groups"], d["m"], multiple(d["n"], 16), d["k"]
         x, w = self.fp8(m, k), self.fp8(groups, n, k).transpose(1, 2)
         scales_x, scales_w, ends = self.scales(m), self.scales(groups, n), self.ends(d, a)
         name = "torch._scaled_grouped_mm" + (" padded" if n != d["n"] else "")
         return [(name, lambda: self.torch._scaled_grouped_mm(x, w, scales_x, scales_w, offs=ends, out_dtype=dtype))]
+
+    def one_by_one(self, d, a, dtype):
+        """A product for each group that has rows, whose numbers the host knows."""
+        ends = ends_of_groups(d["groups"], d["m"], a.get("routing"))
+        rows = [end - begin for begin, end in zip([0, *ends], ends) if end > begin]
+        made = [self.scaled_gemm({"m": m, "n": d["n"], "k": d["k"]}, {"scales": "block"}, dtype)[0] for m in rows]
+        padded = any(name.endswith("padded") for name, _ in made)
+        return [("torch._scaled_mm of each group" + (" padded" if padded else ""), lambda: [run() for _, run in made])]
 
     def quantized_grouped_gemm(self, d, a, dtype):
         if not self.has_weights_of_torch(a) or dtype != self.torch.bfloat16:

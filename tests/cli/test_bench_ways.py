@@ -126,6 +126,11 @@ class BenchWays(BenchCase):
         result = self.bench("--preset", preset, "--device", "hip-host:0")
         self.assertEqual(result.returncode, 2, result.stderr)
         self.assertIn("problems[0].parts: softmax fuses no other operations", result.stderr)
+        preset = self.preset(iterations=2, batch=2, problems=[
+            {"op": "attention_merge", "parts": 3, "tokens": 2, "heads": 2, "dim": 8}])  # its dimension
+        result = self.bench("--preset", preset, "--device", "hip-host:0", "--settle", 0, "--seed", 1)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("parts=3", result.stdout)
         result = self.bench("gemm", *SIZE, "--parts", "--device", "hip-host:0", "--db", self.db, "--no-lock")
         self.assertEqual(result.returncode, 2, result.stderr)
         self.assertIn("--parts: no other operations compute the parts of gemm", result.stderr)

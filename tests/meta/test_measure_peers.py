@@ -95,7 +95,7 @@ class Quantized(unittest.TestCase):
                 ("quantized_gemm", {"m": 1, "n": 64, "k": 256, "weights": "q4_k"}),
                 ("quantized_gemm", {"m": 1, "n": 64, "k": 256, "epilogue": "swiglu"}),
                 ("quantized_gemm", {"m": 1, "n": 64, "k": 256, "prologue": "rmsnorm"}),
-                ("scaled_grouped_gemm", {"scales": "block", **groups}), ("scaled_grouped_gemm", {"form": "masked", **groups}),
+                ("scaled_grouped_gemm", {"form": "masked", "scales": "block", **groups}),
                 ("quantized_grouped_gemm", {"epilogue": "swiglu", **groups}),
                 ("quantize", {"rows": 6, "cols": 192, "scales": "block"}),
                 ("sample", {"rows": 2, "cols": 100, "history": 8})):
@@ -148,7 +148,8 @@ class Compare(unittest.TestCase):
     def test_files_without_the_type_of_the_output_are_read(self):
         with tempfile.TemporaryDirectory() as folder:
             result = self.compare(folder, ["op,dtype,attributes,problem,config,us", "gemm,f16,,m=1 n=2 k=3,gemv X=1,5"])
-        self.assertEqual((result.returncode, result.stdout), (0, "no peer: gemm f16 m=1 n=2 k=3 \n"), result.stderr)
+        self.assertEqual((result.returncode, result.stdout), (0, "no peer of any problem: gemm\nno peer: gemm f16 m=1 n=2 k=3 \n"),
+                         result.stderr)
 
     def test_other_files_are_refused_in_one_line(self):
         for lines in (["name,us", "x,1"], None):

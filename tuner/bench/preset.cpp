@@ -98,13 +98,20 @@ struct Options {
   std::vector<std::string> texts;
 };
 
+// Whether "parts" asks for the operations that one fuses: attention_merge has a dimension of that
+// name.
+bool parts_is_a_choice(const Operation& operation) {
+  const auto known = option_names(operation);
+  return std::find(known.begin(), known.end(), "parts") == known.end();
+}
+
 std::vector<Options> read_options(const Operation& operation, const json& entry,
                                   const std::string& place) {
   const auto known = option_names(operation);
   std::vector<Options> options;
   for (const auto& [name, value] : entry.items()) {
     if (name == "op" || name == "config" || name == "variants" || name == "expect" ||
-        name == "parts") {
+        (name == "parts" && parts_is_a_choice(operation))) {
       continue;
     }
     const std::string here = place + "." + name;
@@ -172,7 +179,7 @@ PresetProblem read_ways(const Operation& operation, const json& entry, const std
   if (entry.contains("variants")) {
     ways.variants = read_names(entry["variants"], place + ".variants", variants);
   }
-  if (entry.contains("parts")) {
+  if (entry.contains("parts") && parts_is_a_choice(operation)) {
     if (!entry["parts"].is_boolean()) refuse(place + ".parts", "must be true or false");
     ways.parts = entry["parts"].get<bool>();
     if (ways.parts && !operation.parts) {
