@@ -8,8 +8,7 @@ from cli_case import Case
 PROBLEM = ("gemm", "--m", "9", "--n", "8", "--k", "16")
 ALGORITHM = (r"algorithm (0, tile 8x8, stages 16x1, (1 slice|[248] slices summed in f32)|1, tile 8x8, stages 16x1, 1 slice), "
              r"cluster 1x1x1")
-ATTENTION = ("attention", "--batch", "1", "--heads", "2", "--kv_heads", "1", "--q", "3", "--kv", "9", "--dim", "16",
-             "--dtype", "f16")
+ATTENTION = ("attention", "--batch", "1", "--heads", "2", "--kv_heads", "1", "--q", "3", "--kv", "9", "--dim", "16")
 SCALED = ("scaled_gemm", "--m", "9", "--n", "16", "--k", "32")
 
 
