@@ -39,7 +39,12 @@ void expect_same(Device& on, const LaunchPlan& plan, const Operation& operation,
   ASSERT_TRUE(run) << run.failure().message;
   const auto early = test::run_overlapped(on, plan, tensors, inputs);
   ASSERT_TRUE(early) << early.failure().message;
-  for (const auto& outputs : *early) EXPECT_TRUE(outputs[0].data == run->outputs[0].data);
+  for (const auto& outputs : *early) {
+    ASSERT_EQ(outputs.size(), run->outputs.size());
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      EXPECT_TRUE(outputs[i].data == run->outputs[i].data) << outputs[i].spec.name;
+    }
+  }
 }
 
 TEST_P(EarlyWeights, AreAllThatIsReadEarly) {
