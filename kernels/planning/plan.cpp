@@ -25,15 +25,41 @@ Pack pack(DType type, int width) {
   return {fmt::format("U32x{}", words), fmt::format("uvec{}", words)};
 }
 
-/// Whether a text's kernel calls a function of device.hip that begins a launch. A user's version of
-/// a template may lack the call.
-bool awaits_launches(std::string_view text) {
-  return text.find("begin_launch();") != std::string_view::npos ||
-         text.find("begin_launch_early();") != std::string_view::npos ||
-         text.find("begin_launch_alone();") != std::string_view::npos;
+/// Returns the size of the comment or string that a text begins with; 0 if it begins with neither.
+/// A string ends at the end of its line.
+std::size_t skipped_size(std::string_view text) {
+  if (text.starts_with("/*")) return std::min(text.find("*/", 2), text.size() - 2) + 2;
+  const bool comment = text.starts_with("//");
+  if (!comment && !text.starts_with('"')) return 0;
+  for (std::size_t i = 1; i < text.size(); ++i) {
+    if (text[i] == '\n') return i;
+    if (!comment && text[i] == '"') return i + 1;
+    if (text[i] == '\\') ++i;
+  }
+  return text.size();
+}
+
+/// Returns a source without comments and strings.
+std::string code_of(std::string_view text) {
+  std::string code;
+  while (!text.empty()) {
+    std::size_t size = std::min(text.find_first_of("/\""), text.size());
+    if (size == 0 && skipped_size(text) == 0) size = 1;
+    code += text.substr(0, size);
+    text.remove_prefix(size);
+    text.remove_prefix(skipped_size(text));
+  }
+  return code;
 }
 
 }  // namespace
+
+bool awaits_launches(std::string_view text) {
+  const std::string code = code_of(text);
+  return code.find("begin_launch();") != std::string::npos ||
+         code.find("begin_launch_early();") != std::string::npos ||
+         code.find("begin_launch_alone();") != std::string::npos;
+}
 
 std::uint32_t block_bytes(const std::vector<Argument>& arguments) {
   ArgumentBlock block;

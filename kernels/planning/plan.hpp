@@ -27,6 +27,10 @@ void add_parameters(Defines& defines, const Config& config);
 void add_pack(Defines& defines, const DeviceInfo& device, std::string_view name, DType type,
               int width);
 
+/// Whether the code of a template's text, without comments and strings, calls a function of
+/// device.hip that begins a launch. A user's version of a template may lack the call.
+bool awaits_launches(std::string_view text);
+
 /// Returns a kernel in the device's language: `path`.comp, or `path`.hip with an entry named after
 /// the path, e.g. softmax_held for "softmax/held". `arguments` are those of its launches.
 KernelSource kernel_source(const DeviceInfo& device, std::string_view path, const Defines& defines,

@@ -45,8 +45,10 @@ class BadInput(Case):
 
     def test_a_permission_is_given_once_or_more_and_contradicted_by_name(self):
         rounded = ["quantized_gemm", "--m", "3", "--n", "8", "--k", "128", "--dtype", "f32", "--allow", "rounded_weights"]
-        for more in ((), ("--allow", "rounded_weights"), ("--math", "rounded_weights"), ("--allow", "vendor")):
+        for more in ((), ("--allow", "rounded_weights"), ("--math", "rounded_weights")):
             self.check([*rounded, *more], "--math rounded_weights: needs dtype f16 or bf16")
+        tf32 = [*SMALL, "--dtype", "f16", "--allow", "tf32x3"]
+        self.check([*tf32, "--allow", "vendor"], "--math tf32x3: needs dtype f32")
         self.check([*rounded, "--math", "exact"], "--allow rounded_weights contradicts --math exact")
         self.check([*SMALL, "--dtype", "f16", "--allow", "tf32x3", "--math", "tf32x3"], "--math tf32x3: needs dtype f32")
         self.check([*SMALL, "--allow", "tf32x3", "--math", "exact"], "--allow tf32x3 contradicts --math exact")

@@ -119,6 +119,15 @@ class Vendor(Case):
         report = json.loads(self.tune("--epilogue", "silu", "--allow", "vendor", "--json"))
         self.assertIsNone(report["vendor"])
 
+    def test_an_operation_without_it_is_refused(self):
+        """Of a preset or a model, it is for the operations that have it."""
+        for words in (("softmax", "--rows", 2, "--cols", 3), ("quantized_gemm", "--m", 1, "--n", 8, "--k", 128)):
+            result = self.run_tune(*words, "--allow", "vendor", "--db", self.db)
+            self.assertEqual(result.returncode, 2)
+            self.assertRegex(result.stderr, "^greta-tune: --allow vendor: only [a-z_, ]*scaled_gemm[a-z_, ]* have that variant\n$")
+        self.assertNotIn("--allow WORD", self.run_tune("softmax", "--help").stdout)
+        self.assertIn("--allow WORD", self.run_tune("preset", "--help").stdout)
+
     def test_other_words_are_refused(self):
         result = self.run_tune(*PROBLEM, "--allow", "everything", "--db", self.db)
         self.assertEqual(result.returncode, 2)

@@ -1,8 +1,10 @@
 // Protects: kernels that load their weights before they wait for earlier launches load nothing else
-// by then, and say which operands these are. (property_test.cpp has all other kernels.)
+// by then, and say which operands these are. (property_test.cpp has all other kernels.) Templates
+// without a call that waits are launched in turn.
 
 #include <gtest/gtest.h>
 
+#include "kernels/planning/plan.hpp"
 #include "kernels/sampling/candidates.hpp"
 #include "tests/catalog.hpp"
 #include "tests/kernels/hopper_runner.hpp"
@@ -39,7 +41,12 @@ void expect_same(Device& on, const LaunchPlan& plan, const Operation& operation,
   ASSERT_TRUE(run) << run.failure().message;
   const auto early = test::run_overlapped(on, plan, tensors, inputs);
   ASSERT_TRUE(early) << early.failure().message;
-  for (const auto& outputs : *early) EXPECT_TRUE(outputs[0].data == run->outputs[0].data);
+  for (const auto& outputs : *early) {
+    ASSERT_EQ(outputs.size(), run->outputs.size());
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      EXPECT_TRUE(outputs[i].data == run->outputs[i].data) << outputs[i].spec.name;
+    }
+  }
 }
 
 TEST_P(EarlyWeights, AreAllThatIsReadEarly) {
@@ -90,6 +97,23 @@ TEST_P(EarlyWeightsOfHopper, AreAllThatIsReadEarly) {
   LaunchPlan plan = operation.plan(problem, hopper, config).value();
   for (KernelSource& source : plan.sources) source.options.clear();
   expect_same(test::device("hip-host:0"), plan, operation, problem);
+}
+
+TEST(AwaitsLaunches, IsReadFromCodeAlone) {
+  for (const char* text :
+       {"begin_launch();", "{ begin_launch_early();", "x = a / b; begin_launch_alone(); // waits",
+        "/* ends here **/ begin_launch();", "/**/begin_launch();", "// to the end\nbegin_launch();",
+        "#include \"/*\"\nbegin_launch();", "f(\"\\\"//\"); begin_launch();",
+        "// it's \"open\nbegin_launch();", "#error \"open\nbegin_launch();"}) {
+    EXPECT_TRUE(awaits_launches(text)) << text;
+  }
+  for (const char* text :
+       {"", "/", "\"", "/*", "//", "no_call();", "// begin_launch();", "/* begin_launch(); */",
+        "/*/ begin_launch();", "/* open\n// */\n// begin_launch();",
+        "// goes on \\\nbegin_launch();", "f(\"begin_launch();\");", "f(\"\\\"begin_launch();\");",
+        "void begin_launch() { /* waits */ }"}) {
+    EXPECT_FALSE(awaits_launches(text)) << text;
+  }
 }
 
 }  // namespace

@@ -201,6 +201,25 @@ TEST(QuantizedGemm, RowsOfWeightsAreWholeBlocks) {
   EXPECT_EQ(group.failure().field->field, "group");
 }
 
+// What AWQ can't have is not recommended.
+TEST(QuantizedGemm, PackingsSayWhichWeightsTheyHave) {
+  const auto refused = [](const std::string& weights) {
+    const auto checked = kernels::check_problem(
+        built_in("quantized_gemm"),
+        Problem::parse("quantized_gemm dtype=f16 out=f16 " + weights + " m=1 n=8 k=256").value());
+    return checked ? std::string() : checked.failure().message;
+  };
+  for (const char* format : {"int8", "q4_0"}) {
+    EXPECT_NE(refused("weights=" + std::string(format) + " packing=awq")
+                  .find("needs weights int4; gptq and gptq_v2 have int8 as well"),
+              std::string::npos);
+  }
+  EXPECT_NE(refused("weights=q4_0 packing=gptq").find("needs weights int4 or int8"),
+            std::string::npos);
+  EXPECT_EQ(refused("packing=awq"), "");
+  EXPECT_EQ(refused("weights=int8 packing=gptq"), "");
+}
+
 TEST(QuantizedGemm, AdversarialScalesAreZeroDenormalOrNegative) {
   const Operation& operation = built_in("quantized_gemm");
   const auto problem =

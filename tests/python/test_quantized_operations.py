@@ -88,6 +88,8 @@ class OnEachDevice(OneDevice):
                 self.check(c, product)
         with self.assertRaisesRegex(greta.GretaError, "packing=awq has 4 bits"):
             self.runtime.repack_weights(qweight, s, b, own_scales, weights="int8")
+        with self.assertRaisesRegex(greta.InvalidArgumentError, "^packing is 'rows'; there are awq, gptq, gptq_v2$"):
+            self.runtime.repack_weights(qweight, s, b, own_scales, packing="rows")
         with self.assertRaisesRegex(greta.GretaError, "qzeros and zeros are given together"):
             self.runtime.repack_weights(qweight, s, b, own_scales, packing="gptq", weights="int8", qzeros=z)
 

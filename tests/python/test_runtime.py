@@ -6,6 +6,7 @@ import ctypes
 import gc
 import unittest
 import weakref
+from unittest import mock
 
 import numpy as np
 from python_case import Case, greta
@@ -76,6 +77,14 @@ class Runtimes(Case):
         self.assert_refused(greta.InvalidArgumentError, "did you mean softmax", greta.Runtime, HOST,
                             use=["softmx: held"])
         self.assert_refused(greta.InvalidArgumentError, "use is one text", greta.Runtime, HOST, use=rule)
+
+    def test_overlap_is_switched_off_by_the_caller_alone(self):
+        """Results are the same, so that only what reaches the library can show it."""
+        for chosen, off in (({}, 0), ({"overlap": True}, 0), ({"overlap": False}, 1)):
+            with mock.patch.object(LIB, "call", wraps=LIB.call) as calls:
+                greta.Runtime(HOST, shipped=False, **chosen).close()
+            opened = [call.args[1]._obj for call in calls.call_args_list if call.args[0] == "greta_runtime_open"]
+            self.assertEqual([options.no_overlap for options in opened], [off])
 
     def test_bad_options(self):
         self.assert_refused(greta.UnavailableError, "no such card", greta.Runtime, "no such card")

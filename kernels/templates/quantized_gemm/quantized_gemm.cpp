@@ -163,11 +163,11 @@ Result<void> check_packing(const Problem& problem, const Shape& s) {
   const std::string name = problem.attribute("packing", "rows");
   if (name == "rows") return {};
   const bool fours = s.format == WeightFormat::int4;
+  if (weight_packing_from_string(name) == WeightPacking::awq && !fours) {
+    return bad_field("packing", name, "needs weights int4; gptq and gptq_v2 have int8 as well");
+  }
   if (!fours && s.format != WeightFormat::int8) {
     return bad_field("packing", name, "needs weights int4 or int8");
-  }
-  if (*s.packing == WeightPacking::awq && !fours) {
-    return bad_field("packing", name, "needs weights int4; gptq and gptq_v2 have int8 as well");
   }
   if (s.products() % packed_rows == 0) return {};
   return bad_field("n", std::to_string(s.n),

@@ -16,7 +16,7 @@ uint multiply_high(uint a, uint b) {
 const uint full_weight = 0x1fffffffu;
 #define POWERS 512
 
-// full_weight 2^(-i / POWERS), within 1 of it, and that one for i = 0.
+// full_weight 2^(-i / POWERS), within 1.06 of it, and that one for i = 0.
 uint power_at(uint i) {
   uint power = 0xffffffffu;
   // 2^32 2^-(1/2), 2^-(1/4), ...
@@ -33,8 +33,8 @@ uint power_at(uint i) {
 }
 
 // full_weight 2^(-far / 2^24), far <= farthest: `power` of its octave's part, less a part of the chord
-// to the next one. The chord is above 2^-x by up to 2^-22.03 of it; the integer is less by up to 1. It
-// decreases. At `farthest` it is 0, nearer at least 1.
+// to the next one. The chord is above 2^-x by up to 2^-22.03 of it; the integer is less by up to
+// 1, in the first octave 1.06. It decreases. At `farthest` it is 0, nearer at least 1.
 uint weight_from(uint far, uint power) {
   const uint chord = 0x0058a9adu;  // 2^32 (1 - 2^(-1 / POWERS))
   return (power - multiply_high(power, multiply_high(far << 17, chord))) >> (far >> 24);

@@ -21,7 +21,7 @@ GRETA_DEVICE u32 multiply_high(u32 a, u32 b) {
 // octave is divided into.
 constexpr u32 full_weight = 0x1fffffffU, powers = 512;
 
-// full_weight 2^(-i / powers), within 1 of it, and that one for i = 0.
+// full_weight 2^(-i / powers), within 1.06 of it, and that one for i = 0.
 GRETA_DEVICE u32 power_at(u32 i) {
   u32 power = 0xffffffffU;
   // 2^32 2^-(1/2), 2^-(1/4), ...
@@ -39,7 +39,7 @@ GRETA_DEVICE u32 power_at(u32 i) {
 
 // full_weight 2^(-far / 2^24), far <= farthest: `power` of its octave's part, less a part of the
 // chord to the next one. The chord is above 2^-x by up to 2^-22.03 of it; the integer is less by up
-// to 1. It decreases. At `farthest` it is 0, nearer at least 1.
+// to 1, in the first octave 1.06. It decreases. At `farthest` it is 0, nearer at least 1.
 GRETA_DEVICE u32 weight_of(u32 far, u32 power) {
   constexpr u32 chord = 0x0058a9adU;  // 2^32 (1 - 2^(-1 / powers))
   return (power - multiply_high(power, multiply_high(far << 17, chord))) >> (far >> 24);

@@ -111,8 +111,8 @@ enum class AlgorithmSetting {
 inline constexpr std::uint32_t reduction_none = 0, reduction_f32 = 2;
 
 /// Returns the settings of an algorithm by name: "algorithm 66, tile 128x256, stages 64x3, 1 slice,
-/// cluster 2x1x1". Tiles, stages and clusters that cuBLASLt's documentation does not list have
-/// their numbers. Settings that the library does not have are left out; empty if it has none.
+/// cluster 2x1x1". Tiles, stages and clusters that cublasLt.h of CUDA 13.0 does not name have their
+/// numbers. Settings that the library does not have are left out; empty if it has none.
 std::string text_of_algorithm(const MatrixLibraryFunctions& functions, const void* algorithm);
 
 /// An open library of matrix products. Thread-safe.

@@ -73,6 +73,7 @@ greta_status greta_runtime_open(const greta_runtime_options* options, greta_runt
     }
     if (given.no_shipped != 0) wanted.databases.shipped.clear();
     wanted.open.vendor = given.allow_vendor != 0;
+    wanted.overlap = given.no_overlap == 0;
     if (given.cache_directory != nullptr) wanted.open.cache_directory = given.cache_directory;
     if (given.compile_helper != nullptr) wanted.open.compile_helper = given.compile_helper;
     auto opened = Runtime::open(wanted);

@@ -273,13 +273,25 @@ Result<void> Operations::repack_weights(const Tensor& qweight, const Tensor& qsc
   return start(problem, given);
 }
 
+namespace {
+
+/// Returns the form of B.
+const char* form_of(const QuantizedGemmOptions& options) {
+  if (!options.packing) return "[n, bytes of a row]";
+  if (*options.packing == kernels::WeightPacking::awq) return "[k, n / 8]";
+  return options.format == kernels::WeightFormat::int8 ? "[k / 4, n]" : "[k / 8, n]";
+}
+
+}  // namespace
+
 Result<void> Operations::quantized_gemm(const Tensor& a, const Tensor& b, const Tensor& c,
                                         const QuantizedGemmOptions& options) {
-  if (b && b.shape().rank() != 2) return bad_rank("quantized_gemm", "B", b, "[n, bytes of a row]");
+  if (b && b.shape().rank() != 2) return bad_rank("quantized_gemm", "B", b, form_of(options));
   // Words of packed weights have several k or n: scales have a column for each line of W.
   const bool packed = options.packing.has_value();
   const std::int64_t k = cols_of(a);
-  const std::int64_t lines = !b ? 1 : packed ? cols_of(options.scales) : b.shape()[0];
+  const bool known = b && (!packed || options.scales);  // else start() reports what is missing
+  const std::int64_t lines = !known ? 2 : packed ? cols_of(options.scales) : b.shape()[0];
   const bool bias = static_cast<bool>(options.bias);
   const bool residual = static_cast<bool>(options.residual);
   if (int{bias} + int{residual} + int{options.gated} > 1) {
@@ -287,7 +299,9 @@ Result<void> Operations::quantized_gemm(const Tensor& a, const Tensor& b, const 
   }
   if (options.gated && lines % 2 != 0) {
     return refused("quantized_gemm",
-                   fmt::format("B has {} rows, but gates need as many ups", lines));
+                   fmt::format("{}, but gates need as many ups",
+                               packed ? fmt::format("scales have {} columns", lines)
+                                      : fmt::format("B has {} rows", lines)));
   }
   Problem problem =
       problem_of("quantized_gemm", a.dtype(), c.dtype(),

@@ -17,6 +17,7 @@ namespace {
 
 __extension__ using Uint128 = unsigned __int128;
 
+constexpr double least_repetition = 0.01;  ///< quotients of logits by less might be infinite
 constexpr double most_penalty = 100;
 constexpr int point = 60;  ///< fractional bits of fixed-point numbers
 constexpr std::uint64_t fixed_one = std::uint64_t{1} << point;
@@ -82,8 +83,8 @@ void SamplerOptions::check() const {
   if (!(min_p >= 0 && min_p <= 1)) refuse("min-p", min_p, "0 to 1");
   constexpr std::int64_t most = 1 << 24;  // exact in f32
   if (top_k < 0 || top_k > most) refuse("top-k", static_cast<double>(top_k), "0 (off) to 2^24");
-  if (!(repetition > 0 && repetition <= most_penalty)) {
-    refuse("repetition penalty", repetition, "above 0, up to 100");
+  if (!(repetition >= least_repetition && repetition <= most_penalty)) {
+    refuse("repetition penalty", repetition, "0.01 to 100; 1: off");
   }
   for (const auto& [name, value] :
        {std::pair{"frequency penalty", frequency}, std::pair{"presence penalty", presence}}) {

@@ -20,8 +20,8 @@ struct SamplerOptions {
   double min_p = 0;        ///< in [0, 1]: drops tokens below this share of the largest probability
   /// Of the logits of tokens that the sequence has already, prompt included, by
   /// Operations::sample() alone. A logit above 0 is divided by `repetition`, another one multiplied
-  /// by it; then `frequency` times the number of times that the token occurs, and `presence`, are
-  /// subtracted.
+  /// by it (0.01 to 100); then `frequency` times the number of times that the token occurs, and
+  /// `presence` (-100 to 100), are subtracted.
   double repetition = 1, frequency = 0, presence = 0;
 
   /// Throws Error that names the invalid value.

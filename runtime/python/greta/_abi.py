@@ -41,7 +41,7 @@ class RuntimeOptions(Structure):
         ("size", c_size_t), ("device", c_char_p), ("database", c_char_p), ("shipped", c_char_p),
         ("cache_directory", c_char_p), ("compile_helper", c_char_p),
         ("application", POINTER(c_char_p)), ("application_count", c_size_t),
-        ("no_shipped", c_int32), ("allow_vendor", c_int32)]
+        ("no_shipped", c_int32), ("allow_vendor", c_int32), ("no_overlap", c_int64)]
 
 
 class GemmOptions(Structure):

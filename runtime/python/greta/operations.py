@@ -350,7 +350,7 @@ class Operations:
         self._call("repack_weights",
                    {"qweight": qweight, "qscales": qscales, "qzeros": qzeros, "order": order, "b": b,
                     "scales": scales, "zeros": zeros},
-                   choose(_PACKINGS, packing, "packing"), choose(_WEIGHTS, weights, "weights"))
+                   1 + choose(_PACKINGS[1:], packing, "packing"), choose(_WEIGHTS, weights, "weights"))
 
     def attention(self, q: Operand, k: Operand, v: Operand, lengths: Operand | None, out: Operand,
                   *, scale: float = 0.0, causal: bool = False, window: int = 0,

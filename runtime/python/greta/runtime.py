@@ -158,6 +158,7 @@ class Runtime(_Handle, Operations):
     cache: a folder of compiled kernels; None: none.
     allow_vendor: also run what hipBLASLt or cuBLASLt compute faster, where tune(allow_vendor=True)
     found that.
+    overlap: launches of a pipeline may begin while those before them end, where the device can.
     compile_helper: greta-compile-helper; None: that of libgreta.so's installation.
     use: rules that decide which configuration runs, as use() takes them.
     """
@@ -165,7 +166,7 @@ class Runtime(_Handle, Operations):
     def __init__(self, device: str = "auto", db: str | os.PathLike[str] | None = None, *,
                  application: Iterable[str | os.PathLike[str]] = (), shipped: bool = True,
                  cache: str | os.PathLike[str] | None = None, allow_vendor: bool = False,
-                 compile_helper: str | os.PathLike[str] | None = None,
+                 overlap: bool = True, compile_helper: str | os.PathLike[str] | None = None,
                  use: Iterable[str] = ()):
         if isinstance(use, str):
             raise InvalidArgumentError("use is one text, but it must be a list of rules")
@@ -179,6 +180,7 @@ class Runtime(_Handle, Operations):
         options.application = (ctypes.c_char_p * len(files))(*files)
         options.application_count = len(files)
         options.no_shipped, options.allow_vendor = int(not shipped), int(allow_vendor)
+        options.no_overlap = int(not overlap)
         handle = ctypes.c_void_p()
         library.call("greta_runtime_open", ctypes.byref(options), ctypes.byref(handle))
         self._own(handle, "greta_runtime_close")

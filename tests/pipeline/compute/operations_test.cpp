@@ -185,6 +185,36 @@ TEST(Operations, TakeQueriesKeysAndValuesFromOneProduct) {
       "attention dtype=f32 out=f32 q_stride=\"64\" batch=2 heads=4 kv_heads=2 q=5 kv=16 dim=8");
 }
 
+// B's form, and what has a line for each gate and up, depend on who packed the weights.
+TEST(Operations, MistakesWithQuantisedWeightsAreNamedByTheirPacking) {
+  using Format = kernels::WeightFormat;
+  using Packing = kernels::WeightPacking;
+  Recorder ops;
+  const Tensor a = tensor(DType::f16, {3, 256}), c = tensor(DType::f16, {3, 8});
+  const auto told = [&](const Tensor& b, const QuantizedGemmOptions& options) {
+    return message(ops.quantized_gemm(a, b, c, options));
+  };
+  const Tensor flat = tensor(DType::i32, {64}), b = tensor(DType::i32, {256, 2});
+  const auto form = [&](Format format, std::optional<Packing> packing) {
+    return told(flat, {.format = format, .packing = packing});
+  };
+  const std::string must = "quantized_gemm: B is i32 [64], but it must be ";
+  EXPECT_EQ(form(Format::int4, std::nullopt), must + "[n, bytes of a row]");
+  EXPECT_EQ(form(Format::int4, Packing::awq), must + "[k, n / 8]");
+  EXPECT_EQ(form(Format::int4, Packing::gptq), must + "[k / 8, n]");
+  EXPECT_EQ(form(Format::int8, Packing::gptq_v2), must + "[k / 4, n]");
+
+  const Tensor scales = tensor(DType::f16, {2, 15});
+  EXPECT_EQ(told(b, {.scales = scales, .gated = true, .packing = Packing::awq}),
+            "quantized_gemm: scales have 15 columns, but gates need as many ups");
+  EXPECT_EQ(told(tensor(DType::u8, {15, 128}), {.scales = scales, .gated = true}),
+            "quantized_gemm: B has 15 rows, but gates need as many ups");
+  EXPECT_EQ(told(b, {.gated = true, .packing = Packing::awq}),
+            "quantized_gemm: int4, int8 and mxfp4 need scales");
+  EXPECT_EQ(told({}, {.scales = tensor(DType::f16, {16, 2}), .gated = true}),
+            "quantized_gemm: B is missing");
+}
+
 TEST(Operations, WhatCantBeMeantIsOneLine) {
   Recorder ops;
   const Tensor matrix = tensor(DType::f32, {4, 8}), vector = tensor(DType::f32, {8});

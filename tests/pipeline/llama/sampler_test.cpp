@@ -110,6 +110,14 @@ TEST(Sampler, ExtremesAreNoTrouble) {
   EXPECT_EQ(Sampler({1, 1, 1}).next(std::vector<float>{-5}), 0);
 }
 
+// Quotients by the least numbers are infinite, and kernels take those below 2^-126 for 1.
+TEST(Sampler, RepetitionPenaltiesHaveARange) {
+  for (const double out : {-1.0, 0.0, 1e-46, 1e-38, 1.2e-38, 0.0099, 100.1, double{infinity}}) {
+    expect_refused([&] { SamplerOptions{.repetition = out}.check(); }, "repetition penalty is");
+  }
+  for (const double in : {0.01, 1.0, 100.0}) SamplerOptions{.repetition = in}.check();
+}
+
 TEST(Sampler, RefusesWhatMakesNoSense) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   expect_refused([] { Sampler({-1, 1, 0}); }, "temperature is -1");

@@ -1,6 +1,7 @@
 #include "tuner/cli/options/option_values.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include <system_error>
 
 #include "db/enum_text.hpp"
+#include "kernels/catalog.hpp"
 #include "runtime/device/system/input_file.hpp"
 #include "runtime/device/text/spelling.hpp"
 #include "tuner/cli/program/known_operations.hpp"
@@ -56,20 +58,36 @@ std::filesystem::path find_preset(const std::string& wanted) {
                                              wanted, installed.string()));
 }
 
+/// Returns the operations that have a vendor_variant.
+std::string names_of_vendors() {
+  std::vector<std::string> names;
+  for (const Operation& operation : Catalog::built_in()) {
+    if (has_vendor(operation)) names.push_back(operation.name);
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
 }  // namespace
 
 CLI::Option* add_allow(CLI::App& command, std::vector<std::string>& allowed,
                        const std::vector<std::string>& words) {
-  std::string help =
-      "What is not used by default: vendor, what hipBLASLt or cuBLASLt compute faster "
-      "(docs/vendor.md)";
-  if (allows(words, "tf32x3")) help += "; tf32x3, f32 by three products of TF32 (docs/gemm.md)";
-  if (allows(words, "rounded_weights")) {
-    help += "; rounded_weights, quantised weights rounded to 16 bits (docs/quantized-gemm.md)";
-  }
-  return command.add_option("--allow", allowed, help + "; may be repeated")
+  std::string help = "What is not used by default: ";
+  const auto explain = [&](const char* word, const char* meaning) {
+    if (allows(words, word)) help += fmt::format("{}, {}; ", word, meaning);
+  };
+  explain("vendor", "what hipBLASLt or cuBLASLt compute faster (docs/vendor.md)");
+  explain("tf32x3", "f32 by three products of TF32 (docs/gemm.md)");
+  explain("rounded_weights", "quantised weights rounded to 16 bits (docs/quantized-gemm.md)");
+  const auto check = [words](const std::string& word) {
+    if (allows(words, word)) return std::string();
+    const std::string told = word == "vendor" ? "only " + names_of_vendors() + " have that variant"
+                             : words.empty()  ? "there is nothing to allow"
+                                              : must_be_one_of(word, words);
+    throw CommandError(exit_usage, fmt::format("--allow {}: {}", word, told));
+  };
+  return command.add_option("--allow", allowed, help + "may be repeated")
       ->type_name("WORD")
-      ->check(CLI::IsMember(words));
+      ->check(check);
 }
 
 bool allows(const std::vector<std::string>& allowed, std::string_view word) {

@@ -108,7 +108,7 @@ void add_tuning_options(CLI::App& command, TuningOptions& options, const std::st
       .add_flag("--allow-unsafe", options.allow_unsafe,
                 "Also use devices and features that failed a health check (greta-bench doctor)")
       ->group(group);
-  add_allow(command, options.allow, allowed)->group(group);
+  add_allow(command, options.allow, allowed)->group(allowed.empty() ? "" : group);
   add_kernels_option(command);
   add_templates_option(command);
   command.add_option("--db", options.db, "Database of trials and winners")

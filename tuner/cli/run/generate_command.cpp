@@ -173,7 +173,7 @@ void add_penalties(CLI::App& app, SamplerOptions& sampler) {
   add_number(app, "--repetition-penalty", sampler.repetition,
              "Of tokens in the prompt or the text so far: divide logits above 0 by this, multiply "
              "others; 1: off",
-             {.least = 0, .most = 100, .exclusive = true})
+             {.least = 0.01, .most = 100})
       ->capture_default_str();
   add_number(
       app, "--frequency-penalty", sampler.frequency,

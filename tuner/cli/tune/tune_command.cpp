@@ -80,7 +80,8 @@ int tune_one(const Operation& operation, OperationOptions options) {
 }
 
 std::vector<std::string> words_of_allow(const Operation& operation) {
-  std::vector<std::string> words{"vendor"};
+  std::vector<std::string> words;
+  if (has_vendor(operation)) words.emplace_back("vendor");
   for (const Attribute& attribute : operation.attributes) {
     if (!attribute.permission) continue;
     std::copy_if(attribute.allowed.begin(), attribute.allowed.end(), std::back_inserter(words),
