@@ -10,6 +10,7 @@ namespace greta::kernels {
 enum class InputStyle {
   plain,        ///< moderate values and valid lengths, positions and ids; used for timing
   adversarial,  ///< includes rows of extreme values, and invalid lengths, positions and ids
+  finite,       ///< as adversarial, with zeros for infinities and NaN (Variant::finite_inputs)
 };
 
 /// A range of magnitudes for the nonzero elements of a tensor.

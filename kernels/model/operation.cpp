@@ -168,6 +168,17 @@ Result<LaunchPlan> Operation::plan(const Problem& problem, const DeviceInfo& dev
   return Instance(*this, problem, device).plan(config);
 }
 
+namespace {
+
+void make_finite(HostTensor& tensor) {
+  if (!is_floating(tensor.spec.dtype)) return;
+  for (std::size_t i = 0; i < tensor.spec.elements(); ++i) {
+    if (!std::isfinite(tensor.at(i))) store_element(tensor.spec.dtype, tensor.data.data(), i, 0);
+  }
+}
+
+}  // namespace
+
 std::vector<HostTensor> Operation::inputs(const Problem& problem, std::uint64_t seed,
                                           InputStyle style) const {
   const auto own_seed = [seed](const TensorSpec& spec) {
@@ -182,13 +193,16 @@ std::vector<HostTensor> Operation::inputs(const Problem& problem, std::uint64_t 
     const std::uint64_t own = own_seed(spec);
     contents.push_back(input ? input(problem, spec, own) : random_tensor(spec, own));
   }
-  if (style == InputStyle::adversarial) {
+  if (style != InputStyle::plain) {
     if (harden) {
       harden(problem, contents, seed);
     } else {
       for (HostTensor& tensor : contents)
         mix_in_adversarial_rows(tensor, magnitudes_of(tensor.spec.dtype), own_seed(tensor.spec));
     }
+  }
+  if (style == InputStyle::finite) {
+    for (HostTensor& tensor : contents) make_finite(tensor);
   }
   for (std::size_t i = 0; i < contents.size(); ++i)
     contents[i] = placed(std::move(contents[i]), places[i]);

@@ -193,6 +193,9 @@ struct Variant {
   /// measured, as it is measured to cost less than what the static prior predicts
   /// (Operation::untuned).
   bool default_stands = false;
+  /// Whether results are defined only where all elements of the inputs are finite, also those that
+  /// are not used: a vendor's library may multiply them by zero.
+  bool finite_inputs = false;
   /// Of a vendor_variant: the device's name of the library that it calls.
   std::string DeviceInfo::*library = nullptr;
 };

@@ -145,7 +145,7 @@ Result<void> FailureKeeper::try_to_keep(Device& device, const DeviceInfo& device
   if (!load) return load.failure();
   const auto prepared = candidate.with_launches(device, failed.plan, load->operands());
   if (!prepared) return prepared.failure();
-  if (failed.style == InputStyle::adversarial &&
+  if (failed.style != InputStyle::plain &&
       fails_plainly(device, stream, *prepared, *load, failed.seed, run_s)) {
     failed.style = InputStyle::plain;
   }

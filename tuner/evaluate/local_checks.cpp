@@ -61,6 +61,10 @@ Result<LocalEvaluator::Candidate> LocalEvaluator::checked(const Problem& problem
                                                           const Config& config, std::uint64_t seed,
                                                           InputStyle style,
                                                           const TrialLimits& limits, Trial& trial) {
+  if (style == InputStyle::adversarial &&
+      catalog().at(problem.op).variant(config.variant).finite_inputs) {
+    style = InputStyle::finite;
+  }
   for (int attempt = 0;; ++attempt) {
     {
       const Lap lap(trial.verify_s);

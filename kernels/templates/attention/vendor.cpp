@@ -17,6 +17,8 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
       {"types", "the library's inputs and output are all f16 or all bf16",
        shape.in == shape.out && (shape.in == DType::f16 || shape.in == DType::bf16)},
       {"layout", "sequences are neither packed nor in pages", !shape.packed && shape.page == 0},
+      {"softcap", "log-sum-exps of scores with softcap do not keep the bound of the error",
+       !shape.lse || shape.softcap == 0},
   };
   return a;
 }
@@ -137,6 +139,7 @@ Variant vendor() {
       vendor_variant.data(), "by the vendor's library, if it is installed: cuDNN", space, plan,
       [](const Shape&, const DeviceInfo&) { return std::vector<Config>{}; },
       [](const Shape&, const Config&) { return std::vector<Division>{}; });
+  variant.finite_inputs = true;  // values past a sequence's length
   variant.library = &DeviceInfo::attention_library;
   return variant;
 }

@@ -217,6 +217,16 @@ Result<void> Runtime::download(const Tensor& from, std::span<std::byte> to) {
   return device_->download(*from.storage()->buffer, from.storage()->offset + from.offset(), to);
 }
 
+Result<void> Runtime::clear(const Tensor& tensor) {
+  if (auto good = check_transfer("clear", tensor, tensor.bytes()); !good) return good;
+  if (auto may = check_step(); !may) return may;
+  auto stream = device_->create_stream();
+  if (!stream) return stream.failure();
+  auto filled = (*stream)->fill(*tensor.storage()->buffer,
+                                tensor.storage()->offset + tensor.offset(), tensor.bytes(), 0);
+  return filled ? (*stream)->synchronize(patience()) : filled;
+}
+
 Result<std::unique_ptr<Queue>> Runtime::queue() {
   auto stream = device_->create_stream();
   if (!stream) return stream.failure();

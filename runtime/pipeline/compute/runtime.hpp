@@ -107,6 +107,8 @@ class Runtime {
   /// They do not wait for work in flight: see Device::upload.
   Result<void> upload(const Tensor& to, std::span<const std::byte> from);
   Result<void> download(const Tensor& from, std::span<std::byte> to);
+  /// Sets all bytes of a contiguous tensor of whole 32-bit words to zero, and waits for that.
+  Result<void> clear(const Tensor& tensor);
 
   /// Creates a queue that runs operations in order. Queues run concurrently.
   Result<std::unique_ptr<Queue>> queue();

@@ -392,10 +392,9 @@ LlamaMemory allocate_memory(Runtime& runtime, const LlamaConfig& config, DType d
   LlamaMemory memory = make_memory(config, dtype, sizes, runtime.maker());
   const std::vector<float> table = rope_table(config, sizes.capacity);
   runtime.upload(memory.rope_table, std::as_bytes(std::span(table))).value();
-  if (memory.zeros) {
-    const std::vector<std::byte> zeros(memory.zeros.bytes());
-    runtime.upload(memory.zeros, zeros).value();
-  }
+  if (memory.zeros) runtime.clear(memory.zeros).value();
+  // A vendor's library may multiply values past a sequence's length by zero.
+  for (const Tensor& values : memory.values) runtime.clear(values).value();
   if (memory.numbers) {
     std::vector<std::int32_t> numbers(static_cast<std::size_t>(sizes.rows));
     std::iota(numbers.begin(), numbers.end(), 0);
