@@ -62,9 +62,7 @@ class VendorRounds {
 
 /// Returns the value of a parameter that not all libraries have; 0 where it is missing.
 int value_of(const Config& config, std::string_view parameter) {
-  const auto found = std::find_if(config.values.begin(), config.values.end(),
-                                  [&](const auto& value) { return value.first == parameter; });
-  return found == config.values.end() ? 0 : found->second;
+  return config.has(parameter) ? config[parameter] : 0;
 }
 
 /// Returns the configurations by the library's rankings, with its own slices of K: with the most

@@ -148,6 +148,11 @@ Descriptor AttentionGraph::index(Descriptor of, Data math, std::int64_t axis) {
   return pointwise(Pointwise::gen_index, math, {.x = of, .axis = axis}, scores(Data::i32));
 }
 
+/// Returns indices plus or less the lengths.
+Descriptor AttentionGraph::moved(Pointwise mode, Descriptor indices, Descriptor lengths) {
+  return pointwise(mode, Data::i32, {.x = indices, .b = lengths, .axis = 3}, scores(Data::i32));
+}
+
 /// Returns the scores for which the condition holds, and hidden ones elsewhere.
 Descriptor AttentionGraph::only(Descriptor of, Descriptor condition) {
   return pointwise(Pointwise::binary_select, Data::f32, {.x = of, .b = hidden_, .t = condition},
@@ -178,9 +183,6 @@ Descriptor AttentionGraph::within_lengths(Descriptor all) {
 // Query i sees key j if i + keys - queries >= j.
 Descriptor AttentionGraph::causal(Descriptor all) {
   const Descriptor row = index(all, Data::f32, 2), key = index(all, Data::f32, 3);
-  const auto moved = [&](Pointwise mode, Descriptor x, Descriptor b) {
-    return pointwise(mode, Data::i32, {.x = x, .b = b, .axis = 3}, scores(Data::i32));
-  };
   const Descriptor last =
       moved(Pointwise::sub, moved(Pointwise::add, row, lengths_), query_lengths_);
   return only(all, pointwise(Pointwise::greater_or_equal, Data::boolean, {.x = last, .b = key},
@@ -190,9 +192,6 @@ Descriptor AttentionGraph::causal(Descriptor all) {
 // … and if j + window - keys + queries > i.
 Descriptor AttentionGraph::within_window(Descriptor all) {
   const Descriptor row = index(all, Data::f32, 2), key = index(all, Data::f32, 3);
-  const auto moved = [&](Pointwise mode, Descriptor x, Descriptor b) {
-    return pointwise(mode, Data::i32, {.x = x, .b = b, .axis = 3}, scores(Data::i32));
-  };
   Descriptor end = moved(Pointwise::add, key, value(Operand::window, Data::i32));
   end = moved(Pointwise::add, moved(Pointwise::sub, end, lengths_), query_lengths_);
   return only(all, pointwise(Pointwise::greater, Data::boolean, {.x = end, .b = row},

@@ -68,6 +68,7 @@ class AttentionGraph {
   Descriptor multiply(Descriptor a, Descriptor b, Descriptor c, const Lengths& lengths);
 
   Descriptor index(Descriptor of, Data math, std::int64_t axis);
+  Descriptor moved(Pointwise mode, Descriptor indices, Descriptor lengths);
   Descriptor only(Descriptor of, Descriptor condition);
   Descriptor scaled(Descriptor scores);
   Descriptor within_lengths(Descriptor scores);

@@ -33,8 +33,9 @@ void Descriptors::finalize(Descriptor descriptor) const {
 
 void Descriptors::set(Descriptor to, Attribute attribute, Type type, std::int64_t count,
                       const void* values) const {
-  check(functions_.set(to, static_cast<int>(attribute), static_cast<int>(type), count, values),
-        fmt::format("SetAttribute {}", static_cast<int>(attribute)).c_str());
+  const int number = static_cast<int>(attribute);
+  const int status = functions_.set(to, number, static_cast<int>(type), count, values);
+  if (status != 0) check(status, fmt::format("SetAttribute {}", number).c_str());
 }
 void Descriptors::set(Descriptor to, Attribute attribute, Descriptor value) const {
   set(to, attribute, Type::descriptor, 1, &value);
