@@ -33,6 +33,12 @@ struct Parts {
   KeptTensor outs, lses;
 };
 
+/// The relative error of what is scaled again after each part but the last one: of a power whose
+/// exponent is counted in the part's own power, a sum, a quotient and two products.
+double error_of_scaling(std::int64_t parts) {
+  return 10 * static_cast<double>(parts - 1) * u;
+}
+
 /// The powers of a row's log-sum-exps.
 struct RowSum {
   RowSum(const Parts& parts, std::int64_t row) {
@@ -42,7 +48,9 @@ struct RowSum {
       total += power;
       error += power * error_of_power(parts.lse(p, row) - most);
     }
-    if (total > 0) error = error / total + static_cast<double>(parts.count) * u;
+    if (total > 0) {
+      error = error / total + static_cast<double>(parts.count) * u + error_of_scaling(parts.count);
+    }
   }
 
   /// Returns the relative error of exp(x) in f32, as a power of 2 whose exponent has three
@@ -59,7 +67,7 @@ struct RowSum {
 Expected merged(const Parts& parts, DType type, std::int64_t row, std::int64_t col) {
   const RowSum sum(parts, row);
   if (sum.total == 0) return {0, 0};
-  double value = 0, error = static_cast<double>(parts.count) * flushed, size = 0;
+  double value = 0, error = 4 * static_cast<double>(parts.count) * flushed, size = 0;
   for (std::int64_t p = 0; p < parts.count; ++p) {
     const double lse = parts.lse(p, row);
     if (lse == none) continue;
@@ -68,7 +76,8 @@ Expected merged(const Parts& parts, DType type, std::int64_t row, std::int64_t c
     size += std::abs(term);
     error += std::abs(term) * RowSum::error_of_power(lse - sum.most);
   }
-  error += size * (sum.error + static_cast<double>(parts.count + 4) * u);
+  error +=
+      size * (sum.error + static_cast<double>(parts.count + 4) * u + error_of_scaling(parts.count));
   return rounded(type, value, error);
 }
 

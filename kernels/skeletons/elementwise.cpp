@@ -53,25 +53,41 @@ Alternative space(const std::string& variant, const ElementwiseShape& shape,
   return a;
 }
 
+/// Returns the fewest ITEMS with which a thread that stores one of its vectors loads them in the
+/// fewest rounds.
+int items_of_one_round(const ElementwiseShape& shape) {
+  const auto rounds = [&](int items) { return shape.rounds(Config{"", {{"ITEMS", items}}}); };
+  int items = 1;
+  while (items < largest_items && rounds(items) > rounds(largest_items)) items *= 2;
+  return items;
+}
+
 /// Prefers the widest loads, and then many loads in flight if there are enough workgroups to occupy
-/// the device, else small workgroups. A CPU has few loads in flight and runs the threads of a
-/// workgroup sequentially.
+/// the device. Otherwise a launch takes little more than the time of one load from memory: then
+/// narrow loads need less code, which comes from memory, too. A CPU has few loads in flight and
+/// runs the threads of a workgroup sequentially.
+///
+/// ITEMS of a thread that stores one of its vectors don't change the number of workgroups. So all
+/// are in flight at once, up to four of them if the device is occupied.
 std::vector<Config> defaults(const std::string& variant, const ElementwiseShape& shape,
                              const DeviceInfo& device) {
   const std::int64_t most =
       common_step(shape.strides, shape.run > 0 ? shape.run : vector_widths(shape.in).back());
-  const int vec = widest_vector(shape.in, most, most);
-  const auto config = [&](int threads, int items) {
+  const int widest = widest_vector(shape.in, most, most);
+  const int narrow = std::max(shape.least_width, std::min(widest, 2));
+  const auto config = [&](int threads, int vec, int items) {
     return Config{variant, {{"THREADS", threads}, {"VEC", vec}, {"ITEMS", items}}};
   };
+  const int alone = shape.rounds ? items_of_one_round(shape) : 0;
   std::vector<Config> configs;
-  if (vectorising_cpu(device)) configs.push_back(config(512, 1));
+  if (vectorising_cpu(device)) configs.push_back(config(512, widest, 1));
   for (const auto& [threads, items] : {std::pair{256, 4}, {256, 2}, {256, 1}, {128, 1}}) {
-    const Config next = config(threads, items);
+    const Config next = config(threads, widest, alone > 0 ? std::min(alone, 4) : items);
     const bool busy = shape.workgroups(next) >= busy_workgroups(device);
-    if (items <= shape.most_items && busy) configs.push_back(next);
+    const bool listed = !configs.empty() && configs.back() == next;
+    if (items <= shape.most_items && busy && !listed) configs.push_back(next);
   }
-  configs.push_back(config(64, 1));
+  configs.push_back(alone > 0 ? config(64, widest, alone) : config(128, narrow, 1));
   return configs;
 }
 

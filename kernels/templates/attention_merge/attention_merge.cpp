@@ -99,7 +99,7 @@ Operation make_attention_merge() {
       "minus infinity, without keys, are not used";
   t.bound =
       "a relative error of each weight, of its exponential, of the sum of all n parts' and of the "
-      "products' sum, times |x|; the output's rounding";
+      "products' sum, and 20 u of each part that changes both, times |x|; the output's rounding";
   t.dimensions = {{.name = "parts",
                    .help = "number of partial results",
                    .most = 1024,

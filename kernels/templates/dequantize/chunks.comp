@@ -1,6 +1,8 @@
 #version 460
-// out = the weights that b stands for. A thread takes ITEMS chunks of 32 weights of a row.
+// out = the weights that b stands for. A thread takes ITEMS chunks of 8 neighbours of a row, so that
+// those of neighbouring threads are loaded and stored together.
 
+#define CHUNK_WEIGHTS 8
 #include "common/elementwise.glsl"
 #include "quantized_gemm/weights.glsl"
 
@@ -11,21 +13,21 @@ layout(push_constant, std430) uniform Arguments {
 
 void main() {
   const uint across = args.cols / CHUNK_WEIGHTS;
-  const uint64_t first = uint64_t(workgroup()) * (THREADS * ITEMS) + gl_LocalInvocationIndex;
+  const uint first = workgroup() * (THREADS * ITEMS) + gl_LocalInvocationIndex;
   WeightChunk chunk[ITEMS];
   [[unroll]] for (uint i = 0; i < ITEMS; ++i) {
     // Threads past the end repeat the last chunk.
-    const uint at = uint(min(first + i * THREADS, uint64_t(args.chunks - 1)));
+    const uint at = min(first + i * THREADS, args.chunks - 1);
     chunk[i] = load_chunk(args.b, args.scales, args.zeros, at / across, at % across, args.cols);
   }
   [[unroll]] for (uint i = 0; i < ITEMS; ++i) {
-    const uint64_t at = first + i * THREADS;
+    const uint at = first + i * THREADS;
     if (at < args.chunks) {
       [[unroll]] for (uint e = 0; e < CHUNK_WEIGHTS; e += VEC) {
-        const float scale = scale_of(chunk[i], e * SEGMENTS / CHUNK_WEIGHTS);
         float weight[VEC];
-        [[unroll]] for (uint j = 0; j < VEC; ++j) weight[j] = scale * weight_of(chunk[i], e + j);
-        store_floats(args.out_ + (at * CHUNK_WEIGHTS + e) * OUT_BYTES, weight);
+        [[unroll]] for (uint j = 0; j < VEC; ++j)
+          weight[j] = scale_of(chunk[i], 0) * weight_of(chunk[i], e + j);
+        store_floats(args.out_ + (uint64_t(at) * CHUNK_WEIGHTS + e) * OUT_BYTES, weight);
       }
     }
   }

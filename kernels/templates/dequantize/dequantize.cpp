@@ -17,7 +17,7 @@ namespace greta::kernels {
 namespace dequantize {
 namespace {
 
-constexpr std::int64_t chunk = 32;  ///< weights that a thread decodes at once
+constexpr std::int64_t chunk = 8;  ///< neighbours that a thread stores at once
 
 /// The shape of a product with the weights: n rows of k weights.
 using Shape = quantized_gemm::Shape;
@@ -69,7 +69,7 @@ Result<void> check(const Problem& problem) {
   constexpr std::int64_t most = 2147483647;
   if (s.n <= most / (s.k / chunk)) return {};
   return bad_field("rows", std::to_string(s.n),
-                   fmt::format("rows x cols / 32 must not exceed {}", most));
+                   fmt::format("rows x cols / 8 must not exceed {}", most));
 }
 
 /// Those of a product, whose other operand comes first.
@@ -93,7 +93,7 @@ std::int64_t workgroups(const Shape& s, const Config& c) {
 Alternative space(const Shape& s, const DeviceInfo& device) {
   const std::int64_t threads = most_threads(device), groups = most_workgroups(device);
   return {"chunks",
-          {{"THREADS", {64, 128, 256, 512}}, {"ITEMS", {1, 2, 4}}},
+          {{"THREADS", {64, 128, 256, 512}}, {"ITEMS", {1, 2, 4, 8}}},
           {storage_constraint(s.halves(), s.out, device),
            {"workgroup_threads", fmt::format("the device allows {} threads", threads),
             p["THREADS"] <= threads},
@@ -157,10 +157,10 @@ KernelWork kernel_work(const Shape& s, const DeviceInfo&, const Config& c) {
   LaunchWork work;
   work.threads = c["THREADS"];
   work.workgroups = static_cast<double>(workgroups(s, c));
-  work.registers = 32 + 12 * c["ITEMS"];
+  work.registers = 32 + 4 * c["ITEMS"];
   work.read_bytes = work.ahead_bytes = weights * (stored + quantized_gemm::scale_bytes(s));
   work.written_bytes = weights * bytes_of(s.out, 1.0);
-  work.loads = work.read_bytes / 16;
+  work.loads = 2.0 * c["THREADS"] * c["ITEMS"];  // of codes, and of a scale
   work.vector_flops = 6 * weights;
   work.unique_bytes = work.workgroups * (work.read_bytes + work.written_bytes);
   return {work};
@@ -196,7 +196,7 @@ Operation make_dequantize() {
   t.check = dequantize::check;
   t.shape = [](const Problem& problem) { return ProblemShape(dequantize::shape_of(problem)); };
   t.variants = {make_variant<dequantize::Shape>(
-      "chunks", "a thread decodes ITEMS chunks of 32 weights", dequantize::space, dequantize::plan,
+      "chunks", "a thread decodes ITEMS chunks of 8 weights", dequantize::space, dequantize::plan,
       dequantize::defaults, dequantize::divisions)};
   set_work<dequantize::Shape>(t.variants.front(), dequantize::kernel_work);
   t.work = dequantize::work;

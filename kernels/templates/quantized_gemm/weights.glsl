@@ -1,4 +1,5 @@
-// Quantised weights in chunks of 32 of a row, as they lie in memory (kernels/model/weight_formats.hpp).
+// Quantised weights in chunks of CHUNK_WEIGHTS of a row, 32 or 8, as they lie in memory
+// (kernels/model/weight_formats.hpp).
 //
 // FORMAT is the number of the format: 0 int4, 1 int8, 2 q4_0, 3 q8_0, 4 q4_k, 5 q6_k, 6 mxfp4. A loaded
 // chunk has one byte for each weight, in their order. A weight is scale (byte - zero), or with q4_k
@@ -22,8 +23,14 @@ layout(buffer_reference, std430, buffer_reference_align = 2) buffer Half { uint1
 layout(buffer_reference, std430, buffer_reference_align = 16) buffer Quad { uvec4 v; };
 layout(buffer_reference, std430, buffer_reference_align = 4) buffer Word { uint v; };
 
+#if !defined(CHUNK_WEIGHTS)
 #define CHUNK_WEIGHTS 32
-#define SEGMENTS (FORMAT == 5 ? 2 : 1)  // of a chunk: parts with scales of their own
+#endif
+#if CHUNK_WEIGHTS != 32 && CHUNK_WEIGHTS != 8
+#error "CHUNK_WEIGHTS is 8 or 32"
+#endif
+#define BLOCK_CHUNKS (32 / CHUNK_WEIGHTS)  // of the 32 weights that lie together
+#define SEGMENTS (FORMAT == 5 && CHUNK_WEIGHTS == 32 ? 2 : 1)  // of a chunk: parts with scales of their own
 #define MINIMA (FORMAT == 4)
 
 struct WeightChunk {
@@ -49,6 +56,32 @@ float load_scale(uint64_t at) {
 #else
   return load_scale_f16(at);
 #endif
+}
+
+// As many words as a chunk's bytes or half bytes have, at an address that is a multiple of 16, or of
+// all their bytes if these are fewer.
+uint[CHUNK_WEIGHTS / 4] load_bytes(uint64_t from) {
+  uint word[CHUNK_WEIGHTS / 4];
+#if CHUNK_WEIGHTS == 32
+  [[unroll]] for (uint i = 0; i < 8; i += 4) {
+    const uvec4 quad = Quad(from + 4 * i).v;
+    [[unroll]] for (uint j = 0; j < 4; ++j) word[i + j] = quad[j];
+  }
+#else
+  [[unroll]] for (uint i = 0; i < 2; ++i) word[i] = Word(from + i * 4).v;
+#endif
+  return word;
+}
+
+uint[CHUNK_WEIGHTS / 8] load_half_bytes(uint64_t from) {
+  uint word[CHUNK_WEIGHTS / 8];
+#if CHUNK_WEIGHTS == 32
+  const uvec4 quad = Quad(from).v;
+  [[unroll]] for (uint i = 0; i < 4; ++i) word[i] = quad[i];
+#else
+  word[0] = Word(from).v;
+#endif
+  return word;
 }
 
 // The lower halves of bytes; with `shift` 4 the upper ones.
@@ -77,23 +110,22 @@ WeightChunk load_chunk(uint64_t integers, uint64_t scales, uint64_t zeros, uint 
   WeightChunk chunk;
   const uint64_t first = uint64_t(row) * k + index * CHUNK_WEIGHTS;
 #if FORMAT == 0
-  const uvec4 word = Quad(integers + first / 2).v;
-  [[unroll]] for (uint i = 0; i < 4; ++i) {
+  const uint word[CHUNK_WEIGHTS / 8] = load_half_bytes(integers + first / 2);
+  [[unroll]] for (uint i = 0; i < CHUNK_WEIGHTS / 8; ++i) {
     // Neighbours share a byte: as bytes, the even ones and the odd ones.
     chunk.q[2 * i] = halves_of(word[i], 0);
     chunk.q[2 * i + 1] = halves_of(word[i], 4);
   }
   chunk.zero = 8.0;
 #elif FORMAT == 6
-  const uvec4 word = Quad(integers + first / 2).v;
-  [[unroll]] for (uint i = 0; i < 8; ++i) chunk.q[i] = four_of_e2m1(word[i / 2], i % 2);
+  const uint word[CHUNK_WEIGHTS / 8] = load_half_bytes(integers + first / 2);
+  [[unroll]] for (uint i = 0; i < CHUNK_WEIGHTS / 4; ++i) chunk.q[i] = four_of_e2m1(word[i / 2], i % 2);
   chunk.zero = 12.0;
 #else
-  [[unroll]] for (uint i = 0; i < 8; i += 4) {
-    const uvec4 word = Quad(integers + first + 4 * i).v;
-    [[unroll]] for (uint j = 0; j < 4; ++j)
-      chunk.q[i + j] = ZEROS != 0 ? word[j] : word[j] ^ 0x80808080u;
-  }
+  chunk.q = load_bytes(integers + first);
+#if !ZEROS
+  [[unroll]] for (uint i = 0; i < CHUNK_WEIGHTS / 4; ++i) chunk.q[i] ^= 0x80808080u;
+#endif
   chunk.zero = 128.0;
 #endif
   const uint64_t group = uint64_t(row) * (k / GROUP) + index * CHUNK_WEIGHTS / GROUP;
@@ -111,30 +143,37 @@ WeightChunk load_chunk(uint64_t integers, uint64_t scales, uint64_t zeros, uint 
 #elif FORMAT < 4
 WeightChunk load_chunk(uint64_t integers, uint64_t scales, uint64_t zeros, uint row, uint index, uint k) {
   const uint block_bytes = FORMAT == 2 ? 18 : 34;
-  const uint64_t block = integers + (uint64_t(row) * (k / CHUNK_WEIGHTS) + index) * block_bytes;
+  const uint64_t block = integers + (uint64_t(row) * (k / 32) + index / BLOCK_CHUNKS) * block_bytes;
+  const uint part = index % BLOCK_CHUNKS;
   WeightChunk chunk;
   chunk.scale[0] = load_scale_f16(block);
 #if FORMAT == 2
+#if CHUNK_WEIGHTS == 32
   [[unroll]] for (uint i = 0; i < 4; ++i) {
     const uint word = load_word(block + 2 + 4 * i);
     chunk.q[i] = halves_of(word, 0);
     chunk.q[4 + i] = halves_of(word, 4);
   }
+#else
+  [[unroll]] for (uint i = 0; i < 2; ++i)
+    chunk.q[i] = halves_of(load_word(block + 2 + part % 2 * 8 + 4 * i), part / 2 * 4);
+#endif
   chunk.zero = 8.0;
 #else
-  [[unroll]] for (uint i = 0; i < 8; ++i)
-    chunk.q[i] = load_word(block + 2 + 4 * i) ^ 0x80808080u;
+  [[unroll]] for (uint i = 0; i < CHUNK_WEIGHTS / 4; ++i)
+    chunk.q[i] = load_word(block + 2 + part * CHUNK_WEIGHTS + 4 * i) ^ 0x80808080u;
   chunk.zero = 128.0;
 #endif
   return chunk;
 }
 
 #else
-// Eight chunks share a block.
+// 256 weights share a block.
 WeightChunk load_chunk(uint64_t integers, uint64_t scales, uint64_t zeros, uint row, uint index, uint k) {
   const uint block_bytes = FORMAT == 4 ? 144 : 210;
-  const uint64_t block = integers + (uint64_t(row) * (k / 256) + index / 8) * block_bytes;
-  const uint part = index % 8;
+  const uint64_t block = integers + (uint64_t(row) * (k / 256) + index / (8 * BLOCK_CHUNKS)) * block_bytes;
+  const uint part = index / BLOCK_CHUNKS % 8;                // of 32 weights
+  const uint first = index % BLOCK_CHUNKS * CHUNK_WEIGHTS;  // of them
   WeightChunk chunk;
 #if FORMAT == 4
   // Six bits each of a scale and a minimum: in bytes 4 + part and 8 + part, or of the last four parts
@@ -147,21 +186,22 @@ WeightChunk load_chunk(uint64_t integers, uint64_t scales, uint64_t zeros, uint 
   }
   chunk.scale[0] = load_scale_f16(block) * float(scale);
   chunk.zero = load_scale_f16(block + 2) * float(minimum);
-  [[unroll]] for (uint i = 0; i < 8; i += 4) {
-    const uvec4 word = Quad(block + 16 + part / 2 * 32 + 4 * i).v;
-    [[unroll]] for (uint j = 0; j < 4; ++j) chunk.q[i + j] = halves_of(word[j], part % 2 * 4);
-  }
+  chunk.q = load_bytes(block + 16 + part / 2 * 32 + first);
+  [[unroll]] for (uint i = 0; i < CHUNK_WEIGHTS / 4; ++i)
+    chunk.q[i] = halves_of(chunk.q[i], part % 2 * 4);
 #else
   const uint half_ = part / 4, quarter = part % 4;
-  [[unroll]] for (uint i = 0; i < 8; ++i) {
-    const uint low = load_word(block + half_ * 64 + quarter % 2 * 32 + 4 * i);
-    const uint high = load_word(block + 128 + half_ * 32 + 4 * i);
+  [[unroll]] for (uint i = 0; i < CHUNK_WEIGHTS / 4; ++i) {
+    const uint low = load_word(block + half_ * 64 + quarter % 2 * 32 + first + 4 * i);
+    const uint high = load_word(block + 128 + half_ * 32 + first + 4 * i);
     chunk.q[i] = halves_of(low, quarter / 2 * 4) | (high >> 2 * quarter & 0x03030303u) << 4;
   }
   const float scale = load_scale_f16(block + 208);
   const uint of_segments = load_half(block + 192 + 2 * part);
-  chunk.scale[0] = scale * float(bitfieldExtract(int(of_segments), 0, 8));
-  chunk.scale[1] = scale * float(bitfieldExtract(int(of_segments), 8, 8));
+  [[unroll]] for (uint s = 0; s < SEGMENTS; ++s) {
+    const int at = int(first / 16 + s) * 8;
+    chunk.scale[s] = scale * float(bitfieldExtract(int(of_segments), at, 8));
+  }
   chunk.zero = 32.0;
 #endif
   return chunk;

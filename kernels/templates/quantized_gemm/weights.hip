@@ -1,4 +1,5 @@
-// Quantised weights in chunks of 32 of a row, as they lie in memory (kernels/model/weight_formats.hpp).
+// Quantised weights in chunks of CHUNK_WEIGHTS of a row, 32 or 8, as they lie in memory
+// (kernels/model/weight_formats.hpp).
 //
 // FORMAT is the number of the format: 0 int4, 1 int8, 2 q4_0, 3 q8_0, 4 q4_k, 5 q6_k, 6 mxfp4. A loaded
 // chunk has one byte for each weight, in their order. A weight is scale (byte - zero), or with q4_k
@@ -27,8 +28,14 @@ typedef bf16 Scale;
 typedef f16 Scale;
 #endif
 
+#if !defined(CHUNK_WEIGHTS)
 #define CHUNK_WEIGHTS 32
-#define SEGMENTS (FORMAT == 5 ? 2 : 1)  // of a chunk: parts with scales of their own
+#endif
+#if CHUNK_WEIGHTS != 32 && CHUNK_WEIGHTS != 8
+#error "CHUNK_WEIGHTS is 8 or 32"
+#endif
+#define BLOCK_CHUNKS (32 / CHUNK_WEIGHTS)  // of the 32 weights that lie together
+#define SEGMENTS (FORMAT == 5 && CHUNK_WEIGHTS == 32 ? 2 : 1)  // of a chunk: parts with scales of their own
 #define MINIMA (FORMAT == 4)
 
 struct Weights {
@@ -52,14 +59,15 @@ GRETA_DEVICE void load_halves(const u8* from, u32 (&word)[count]) {
   }
 }
 
-// Words at an address that is a multiple of 16.
+// Words at an address that is a multiple of 16, or of all their bytes if these are fewer.
 template <int count>
-GRETA_DEVICE void load_quads(const u8* from, u32 (&word)[count]) {
+GRETA_DEVICE void load_aligned(const u8* from, u32 (&word)[count]) {
+  constexpr int step = count < 4 ? count : 4;
   GRETA_UNROLL
-  for (int i = 0; i < count; i += 4) {
-    const auto quad = load_words<16>(from + 4 * i);
+  for (int i = 0; i < count; i += step) {
+    const auto words = load_words<4 * step>(from + 4 * i);
     GRETA_UNROLL
-    for (int j = 0; j < 4; ++j) word[i + j] = quad.word[j];
+    for (int j = 0; j < step; ++j) word[i + j] = words.word[j];
   }
 }
 
@@ -101,10 +109,10 @@ GRETA_DEVICE WeightChunk load_chunk(const Weights& weights, u32 row, u32 index, 
   WeightChunk chunk = {};
   const u64 first = u64(row) * k + index * CHUNK_WEIGHTS;
 #if FORMAT == 0
-  u32 word[4];
-  load_quads(weights.integers + first / 2, word);
+  u32 word[CHUNK_WEIGHTS / 8];
+  load_aligned(weights.integers + first / 2, word);
   GRETA_UNROLL
-  for (int i = 0; i < 4; ++i) {
+  for (int i = 0; i < CHUNK_WEIGHTS / 8; ++i) {
     // Neighbours share a byte: as bytes, the even ones and the odd ones.
     const u32 even = halves_of(word[i], 0), odd = halves_of(word[i], 4);
     chunk.q[2 * i] = even;
@@ -112,17 +120,17 @@ GRETA_DEVICE WeightChunk load_chunk(const Weights& weights, u32 row, u32 index, 
   }
   chunk.zero = 8;
 #elif FORMAT == 6
-  u32 word[4];
-  load_quads(weights.integers + first / 2, word);
+  u32 word[CHUNK_WEIGHTS / 8];
+  load_aligned(weights.integers + first / 2, word);
   GRETA_UNROLL
-  for (u32 i = 0; i < 8; ++i) chunk.q[i] = four_of_e2m1(word[i / 2], i % 2);
+  for (u32 i = 0; i < CHUNK_WEIGHTS / 4; ++i) chunk.q[i] = four_of_e2m1(word[i / 2], i % 2);
   chunk.zero = 12;
 #else
-  load_quads(weights.integers + first, chunk.q);
+  load_aligned(weights.integers + first, chunk.q);
   chunk.zero = 0;
 #if !ZEROS
   GRETA_UNROLL
-  for (int i = 0; i < 8; ++i) chunk.q[i] ^= 0x80808080U;
+  for (int i = 0; i < CHUNK_WEIGHTS / 4; ++i) chunk.q[i] ^= 0x80808080U;
   chunk.zero = 128;
 #endif
 #endif
@@ -137,10 +145,12 @@ GRETA_DEVICE WeightChunk load_chunk(const Weights& weights, u32 row, u32 index, 
 #elif FORMAT < 4
 GRETA_DEVICE WeightChunk load_chunk(const Weights& weights, u32 row, u32 index, u32 k) {
   constexpr u32 block_bytes = FORMAT == 2 ? 18 : 34;
-  const u8* const block = weights.integers + (u64(row) * (k / CHUNK_WEIGHTS) + index) * block_bytes;
+  const u8* const block = weights.integers + (u64(row) * (k / 32) + index / BLOCK_CHUNKS) * block_bytes;
+  const u32 part = index % BLOCK_CHUNKS;
   WeightChunk chunk = {};
   chunk.scale[0] = load_f16(block);
 #if FORMAT == 2
+#if CHUNK_WEIGHTS == 32
   u32 word[4];
   load_halves(block + 2, word);
   GRETA_UNROLL
@@ -148,11 +158,16 @@ GRETA_DEVICE WeightChunk load_chunk(const Weights& weights, u32 row, u32 index, 
     chunk.q[i] = halves_of(word[i], 0);
     chunk.q[4 + i] = halves_of(word[i], 4);
   }
+#else
+  load_halves(block + 2 + part % 2 * 8, chunk.q);
+  GRETA_UNROLL
+  for (int i = 0; i < 2; ++i) chunk.q[i] = halves_of(chunk.q[i], part / 2 * 4);
+#endif
   chunk.zero = 8;
 #else
-  load_halves(block + 2, chunk.q);
+  load_halves(block + 2 + part * CHUNK_WEIGHTS, chunk.q);
   GRETA_UNROLL
-  for (int i = 0; i < 8; ++i) chunk.q[i] ^= 0x80808080U;
+  for (int i = 0; i < CHUNK_WEIGHTS / 4; ++i) chunk.q[i] ^= 0x80808080U;
   chunk.zero = 128;
 #endif
   return chunk;
@@ -178,33 +193,34 @@ GRETA_DEVICE PartScale scale_of_part(const u8* block, u32 part) {
 }
 #endif
 
-// Eight chunks share a block.
+// 256 weights share a block.
 GRETA_DEVICE WeightChunk load_chunk(const Weights& weights, u32 row, u32 index, u32 k) {
   constexpr u32 block_bytes = FORMAT == 4 ? 144 : 210;
-  const u8* const block = weights.integers + (u64(row) * (k / 256) + index / 8) * block_bytes;
-  const u32 part = index % 8;
+  const u8* const block = weights.integers + (u64(row) * (k / 256) + index / (8 * BLOCK_CHUNKS)) * block_bytes;
+  const u32 part = index / BLOCK_CHUNKS % 8;                 // of 32 weights
+  const u32 first = index % BLOCK_CHUNKS * CHUNK_WEIGHTS;  // of them
   WeightChunk chunk = {};
 #if FORMAT == 4
   const PartScale of_part = scale_of_part(block, part);
   chunk.scale[0] = of_part.scale;
   chunk.zero = of_part.minimum;
-  load_quads(block + 16 + part / 2 * 32, chunk.q);
+  load_aligned(block + 16 + part / 2 * 32 + first, chunk.q);
   GRETA_UNROLL
-  for (int i = 0; i < 8; ++i) chunk.q[i] = halves_of(chunk.q[i], part % 2 * 4);
+  for (int i = 0; i < CHUNK_WEIGHTS / 4; ++i) chunk.q[i] = halves_of(chunk.q[i], part % 2 * 4);
 #else
   const u32 half = part / 4, quarter = part % 4;
-  u32 high[8];
-  load_halves(block + half * 64 + quarter % 2 * 32, chunk.q);
-  load_halves(block + 128 + half * 32, high);
+  u32 high[CHUNK_WEIGHTS / 4];
+  load_halves(block + half * 64 + quarter % 2 * 32 + first, chunk.q);
+  load_halves(block + 128 + half * 32 + first, high);
   GRETA_UNROLL
-  for (int i = 0; i < 8; ++i) {
+  for (int i = 0; i < CHUNK_WEIGHTS / 4; ++i) {
     chunk.q[i] = halves_of(chunk.q[i], quarter / 2 * 4) |
                  (high[i] >> 2 * quarter & 0x03030303U) << 4;
   }
   const float scale = load_f16(block + 208);
   GRETA_UNROLL
-  for (u32 s = 0; s < 2; ++s) {
-    const u8 of_segment = block[192 + 2 * part + s];
+  for (u32 s = 0; s < SEGMENTS; ++s) {
+    const u8 of_segment = block[192 + 2 * part + first / 16 + s];
     chunk.scale[s] = scale * float(static_cast<signed char>(of_segment));
   }
   chunk.zero = 32;
