@@ -59,23 +59,39 @@ def rows_of(path):
 
 
 class Timer:
+    """Times calls one by one, with cold caches. The caches are flushed for as long as the host needs for a call, so
+    that a call's launches follow each other on the device."""
+
     def __init__(self, torch, runs=30):
         self.torch, self.runs = torch, runs
         self.flush = torch.empty(512 * 1024 * 1024 // 4, device="cuda")
+        self.flush.zero_()
+        self.flush_us = self.device_us(self.flush.zero_)
+
+    def device_us(self, run):
+        start, stop = (self.torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        run()
+        stop.record()
+        self.torch.cuda.synchronize()
+        return start.elapsed_time(stop) * 1e3
+
+    def host_us(self, run):
+        self.torch.cuda.synchronize()
+        start = time.perf_counter()
+        run()
+        return (time.perf_counter() - start) * 1e6
 
     def __call__(self, run):
-        events = self.torch.cuda.Event
         for _ in range(5):
             run()
+        host_us = max(self.host_us(run) for _ in range(5))
+        flushes = math.ceil((2 * host_us + 50) / self.flush_us)
         times = []
         for _ in range(self.runs):
-            self.flush.zero_()
-            start, stop = events(enable_timing=True), events(enable_timing=True)
-            start.record()
-            run()
-            stop.record()
-            self.torch.cuda.synchronize()
-            times.append(start.elapsed_time(stop) * 1e3)
+            for _ in range(flushes):
+                self.flush.zero_()
+            times.append(self.device_us(run))
         times.sort()
         # The order statistics of a 95 % interval of the median.
         half = 0.98 * math.sqrt(self.runs)
