@@ -28,6 +28,7 @@ struct ElementwiseShape {
   std::int64_t run = 0;
   std::string_view run_name = "";  ///< for messages, e.g. "dim"
   int least_width = 1;             ///< minimum of VEC
+  int default_width = 8;           ///< most VEC of defaults
   std::int64_t most_items = largest_items;
   std::string_view items_name = "";  ///< for messages, e.g. "heads"; empty: any ITEMS are valid
   std::function<std::int64_t(const Config&)> workgroups;

@@ -37,6 +37,7 @@ ElementwiseShape shape(const Problem& problem) {
   ElementwiseShape shape = row_shape(problem, problem.dim("rows"), problem.dim("cols"), "cols");
   shape.arguments = {OperandArgument{0}, OperandArgument{1}, OperandArgument{2}};
   add_extents(shape.arguments, problem, {"rows", "width", "cols"});
+  shape.default_width = 2;  // what is loaded has no neighbours
   return shape;
 }
 

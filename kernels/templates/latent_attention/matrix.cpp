@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 #include "kernels/planning/device_limits.hpp"
@@ -162,37 +163,67 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
   return a;
 }
 
-/// Tiles of as many rows as there are come first, with waves for all dimensions of the outputs.
+struct Group {
+  int wq, waves;
+  std::int64_t rows() const { return std::int64_t{wq} * waves; }
+};
+
+/// Returns groups of waves, the best first. On an H200, tiles whose rows grow with the root of the
+/// number of all rows were the fastest: larger ones read keys less often, smaller ones leave fewer
+/// slices to join (results/2026-11-28-nvidia-h200-learnt-defaults).
+std::vector<Group> groups_for(const Shape& shape, const MatrixRows& kernel) {
+  std::vector<Group> groups{{16, 4}, {32, 2}, {16, 2}, {16, 1}};
+  std::erase_if(groups, [&](const Group& group) {
+    return group.rows() > 16 && group.rows() / 2 >= shape.rows();
+  });
+  if (!kernel.copies()) return groups;
+  if (shape.rows() > 64) groups.push_back({32, 4});
+  const double target =
+      std::sqrt((shape.shared ? 30.0 : 40.0) * static_cast<double>(readers_of(shape, 16)));
+  const auto distance = [&](const Group& group) {
+    return std::abs(std::log2(static_cast<double>(group.rows()) / target));
+  };
+  std::stable_sort(groups.begin(), groups.end(), [&](const Group& one, const Group& other) {
+    return distance(one) < distance(other);
+  });
+  return groups;
+}
+
+/// Eight waves of a workgroup, as many keys in shared memory as it has room for, and one workgroup
+/// on each compute unit, where copies fill it. Otherwise waves for all dimensions of the outputs.
 std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   if (device.language == Language::glsl) return cooperative_defaults(shape, device);
   const MatrixRows kernel(shape, device);
   std::vector<Config> configs;
   if (!kernel.offered()) return configs;
-  struct Group {
-    int wq, waves;
+  struct Tiles {
+    int bk, buffers;
   };
-  for (const Group& group : {Group{16, 4}, Group{32, 2}, Group{16, 2}, Group{16, 1}}) {
-    const std::int64_t rows = std::int64_t{group.wq} * group.waves;
-    if (rows > 16 && rows / 2 >= shape.rows()) continue;
-    for (const int v_waves : {4, 8, 2, 1}) {
-      for (const int bk : {64, 32}) {
-        for (const int buffers : {2, 3, 1}) {
-          for (const int keeps : {0, 1}) {
-            configs.push_back({"matrix",
-                               {{"BK", bk},
-                                {"WQ", group.wq},
-                                {"WAVES", group.waves},
-                                {"VWAVES", v_waves},
-                                {"BUFFERS", buffers},
-                                {"QREG", keeps},
-                                {"SPLIT", split_for(shape, device, rows)}}});
-          }
+  const auto tiles = kernel.copies()
+                         ? std::vector<Tiles>{{128, 2}, {64, 2}, {64, 1}, {32, 2}, {32, 1}}
+                         : std::vector<Tiles>{{64, 1}, {32, 1}};
+  for (const Group& group : groups_for(shape, kernel)) {
+    const int split = split_for(shape, device, group.rows(), kernel.copies() ? 1 : 2);
+    const int first = kernel.copies() ? 8 / group.waves : 4;
+    for (const int v_waves : {first, 8, 4, 2, 1}) {
+      for (const Tiles& tile : tiles) {
+        for (const int keeps : {0, 1}) {
+          configs.push_back({"matrix",
+                             {{"BK", tile.bk},
+                              {"WQ", group.wq},
+                              {"WAVES", group.waves},
+                              {"VWAVES", v_waves},
+                              {"BUFFERS", tile.buffers},
+                              {"QREG", keeps},
+                              {"SPLIT", split}}});
         }
       }
     }
   }
   std::erase_if(configs, [&](const Config& c) {
-    return kernel.registers(c) > std::min<std::int64_t>(kernel.register_limit(c), 232);
+    // NVIDIA's compiler loads a tile by way of fewer registers if there are too few.
+    const std::int64_t spared = kernel.copies() && c["BUFFERS"] == 1 ? 48 : 0;
+    return kernel.registers(c) - spared > std::min<std::int64_t>(kernel.register_limit(c), 232);
   });
   return configs;
 }

@@ -236,11 +236,18 @@ int widest(const Shape& shape) {
   return widest_of(shape.strides, shape.in, shape.cols);
 }
 
-/// A thread holds up to 16 elements, or 32 in long rows.
+/// A thread holds up to 16 elements, or 32 in long rows. With more rows than units it holds up to
+/// 64, or 32 that are made of two operands: several small workgroups of a unit wait for less than a
+/// large one (results/2026-11-28-nvidia-h200-learnt-defaults).
 std::vector<Config> held_defaults(const Shape& shape, const DeviceInfo& device) {
   const int vec = widest(shape);
   std::vector<Config> configs;
-  for (const int held : {8, 16, 32}) {
+  std::vector<int> elements{8, 16, 32};
+  if (shape.rows > busy_workgroups(device) && !vectorising_cpu(device)) {
+    const bool pairs = shape.fused == Fused::add_rmsnorm || shape.fused == Fused::silu_mul;
+    elements.insert(elements.begin(), pairs ? 32 : 64);
+  }
+  for (const int held : elements) {
     const int threads = threads_for(device, ceil_div(shape.cols * vec, std::int64_t{held}), vec,
                                     vectorising_cpu(device) ? 256 : 1024);
     if (ceil_div(shape.cols, std::int64_t{threads} * vec) * vec > std::max(held, vec)) continue;
