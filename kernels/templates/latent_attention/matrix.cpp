@@ -148,6 +148,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
   // BUFFERS  tiles in shared memory, which asynchronous copies fill; 1: by way of registers
   // QREG     queries stay in registers (AMD)
   // SPLIT    workgroups that share the keys of a KV head
+  // FOLD     who joins what they leave; 0: a second launch; 1: the last one of a tile
   a.parameters = {
       {"BK", {32, 64, 128}},
       {"WQ", {16, 32}},
@@ -156,8 +157,10 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
       {"BUFFERS", {1, 2, 3}},
       {"QREG", {0, 1}},
       {"SPLIT", attention::key_slices()},
+      {"FOLD", {0, 1}},
   };
-  a.constraints = {storage_constraint(shape.in, shape.out, device)};
+  a.constraints = {storage_constraint(shape.in, shape.out, device),
+                   {"fold", "a second launch joins SPLIT slices", p["FOLD"] == 1 || p["SPLIT"] > 1}};
   append(a.constraints, rows_constraints(shape, device, p["WAVES"] * p["WQ"]));
   append(a.constraints, constraints(shape, device, kernel));
   return a;
@@ -215,7 +218,8 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
                               {"VWAVES", v_waves},
                               {"BUFFERS", tile.buffers},
                               {"QREG", keeps},
-                              {"SPLIT", split}}});
+                              {"SPLIT", split},
+                              {"FOLD", split > 1 ? 0 : 1}}});
         }
       }
     }
@@ -249,7 +253,8 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   work.overlapped = true;
   if (config["BUFFERS"] > 1) work.ahead_bytes *= config["BUFFERS"] - 1;
   work.barriers += (config["BUFFERS"] > 1 ? 3 : 4) * work.steps;
-  return {work};
+  if (!has_join(config)) return {work};
+  return {work, join_work(shape, config, MatrixRows::rows(config))};
 }
 
 }  // namespace
@@ -278,6 +283,7 @@ Variant matrix(std::string_view folder) {
       [](const Shape& shape, const Config& c) {
         return rows_divisions(shape, c, MatrixRows::rows(c));
       });
+  variant.migrations = {added("FOLD", 1)};
   set_work<Shape>(variant, work);
   return variant;
 }

@@ -22,7 +22,9 @@
 #define PACK 1
 #define TOGETHER 1  // a tile's neighbours have the same keys
 #define KWAVES 1
+#if !defined(FOLD)
 #define FOLD 1
+#endif
 #include "attention/packing.hip"
 #include "attention/partial_sums.hip"
 
@@ -84,9 +86,9 @@ struct Slice {
   u32 begin, end, used;
 };
 
-GRETA_DEVICE Slice pick_slice(u32 end) {
+GRETA_DEVICE Slice pick_slice(u32 end, u32 slice) {
   if (SPLIT == 1) return {0, end, 1};
-  const u32 keys = (end + SPLIT * BK - 1) / (SPLIT * BK) * BK, begin = block_z() * keys;
+  const u32 keys = (end + SPLIT * BK - 1) / (SPLIT * BK) * BK, begin = slice * keys;
   return {smaller(begin, end), smaller(begin + keys, end), keys == 0 ? 1 : (end + keys - 1) / keys};
 }
 
@@ -101,14 +103,18 @@ struct Part {
   GRETA_DEVICE bool exists() const { return own > 0 && block_z() < slice.used; }
 };
 
-GRETA_DEVICE Part pick_part(Arguments& args) {
+GRETA_DEVICE Part pick_part(Arguments& args, u32 reader, u32 slice) {
   Part part = {};
   part.readers = tile_sets(args) * tile_heads(args) * args.tiles;
-  part.reader = block_index<THREADS>();
+  part.reader = reader;
   if (part.reader >= part.readers) return part;
   part.tile = pick_packed_tile(args, part.reader);
   part.own = smaller(tile_rows(args) - part.tile.first, BQ);
   part.count = key_count(args, part.tile.sequence);
-  part.slice = pick_slice(tile_end(args, part.tile, part.count));
+  part.slice = pick_slice(tile_end(args, part.tile, part.count), slice);
   return part;
+}
+
+GRETA_DEVICE Part pick_part(Arguments& args) {
+  return pick_part(args, block_index<THREADS>(), block_z());
 }

@@ -4,7 +4,8 @@
 // group divide the keys of the scores, and the dimensions of the outputs: sums of 512 dimensions are
 // too many for the registers of one. Greatest scores and weights pass between them through shared
 // memory. With BUFFERS > 1, asynchronous copies fill tiles ahead, else the next one waits in
-// registers. With QREG queries stay in registers (AMD), else they are read for each tile.
+// registers. With QREG queries stay in registers (AMD), else they are read for each tile. What slices leave
+// is joined by the last one of a tile, or with FOLD=0 by rows_join.hip.
 
 #if !defined(BK) || !defined(WQ) || !defined(WAVES) || !defined(VWAVES) || !defined(BUFFERS) || \
     !defined(QREG) || !defined(WAVE) || !defined(KERNEL_NAME)
@@ -91,6 +92,8 @@ GRETA_KERNEL(THREADS) KERNEL_NAME(TREE_PARAMETER ATTENTION_PARAMETERS) {
     return;
   }
   rows.leave(sums, part.own, args.scale);
+#if FOLD == 1
   const Outputs outputs{args, part.tile};
   join_slices(args, sums, part.slice.used, part.own, reinterpret_cast<float*>(shared), outputs);
+#endif
 }

@@ -38,6 +38,8 @@ Shape with_options(const Problem& problem, Shape shape) {
   return shape;
 }
 
+constexpr int join_threads = 128;  ///< of rows_join.hip
+
 std::int64_t rounded_up(std::int64_t extent) {
   return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(extent)));
 }
@@ -183,9 +185,26 @@ LaunchWork rows_work(const Shape& shape, const Config& config, std::int64_t rows
       static_cast<double>(shape.batch * shape.heads * shape.queries) * (dim * in + v_dim * out) +
       static_cast<double>(shape.batch * shape.kv_heads * shape.capacity) * key * in;
   if (split > 1) {
-    work.barriers = barriers_of_arrival(4 * split * own * v_dim);
+    if (!has_join(config)) work.barriers = barriers_of_arrival(4 * split * own * v_dim);
     work.unique_bytes += 2 * work.workgroups * own * v_dim * 4;
   }
+  return work;
+}
+
+bool has_join(const Config& config) {
+  return config.has("FOLD") && config["FOLD"] == 0;
+}
+
+LaunchWork join_work(const Shape& shape, const Config& config, std::int64_t rows) {
+  const auto values = static_cast<double>(shape.v_dim);
+  LaunchWork work;
+  work.threads = join_threads;
+  work.workgroups = static_cast<double>(readers_of(shape, rows) * rows);
+  work.read_bytes = work.ahead_bytes = 4.0 * config["SPLIT"] * (values + 2);
+  work.written_bytes = values * bytes_of(shape.out, 1);
+  work.loads = work.read_bytes / 16;
+  work.vector_flops = 2.0 * config["SPLIT"] * values;
+  work.unique_bytes = work.workgroups * (work.read_bytes + work.written_bytes);
   return work;
 }
 
@@ -213,6 +232,11 @@ LaunchPlan rows_plan(const Shape& shape, const DeviceInfo& device, std::string_v
   plan.sources.push_back(kernel_source(device, path, defines, threads, list));
   const auto count = static_cast<std::uint64_t>(readers);
   plan.launches.push_back({0, grid(device, plan.sources[0], count, split), list});
+  if (!has_join(config)) return plan;
+  const std::string join = std::string(path.substr(0, path.find('/'))) + "/join";
+  plan.sources.push_back(kernel_source(device, join, defines, join_threads, list));
+  plan.launches.push_back(
+      {1, grid(device, plan.sources[1], count * static_cast<std::uint64_t>(rows)), list});
   return plan;
 }
 

@@ -50,7 +50,10 @@ std::vector<Constraint> rows_constraints(const Shape& shape, const DeviceInfo& d
 std::vector<Division> rows_divisions(const Shape& shape, const Config& config, std::int64_t rows);
 /// Returns the work without the fields that depend on how a variant computes.
 LaunchWork rows_work(const Shape& shape, const Config& config, std::int64_t rows);
-/// Returns the single launch of the kernel `path`.
+/// Returns whether a second launch joins the slices of a tile, and its work.
+bool has_join(const Config& config);
+LaunchWork join_work(const Shape& shape, const Config& config, std::int64_t rows);
+/// Returns the launch of the kernel `path`, and that of FOLDER/join if slices have one.
 LaunchPlan rows_plan(const Shape& shape, const DeviceInfo& device, std::string_view path,
                      const Config& config, Defines defines, std::int64_t rows,
                      std::int64_t threads);

@@ -1,0 +1,2 @@
+#define KERNEL_NAME latent_attention_join
+#include "latent_attention/rows_join.hip"
