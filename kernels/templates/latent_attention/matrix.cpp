@@ -159,8 +159,9 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
       {"SPLIT", attention::key_slices()},
       {"FOLD", {0, 1}},
   };
-  a.constraints = {storage_constraint(shape.in, shape.out, device),
-                   {"fold", "a second launch joins SPLIT slices", p["FOLD"] == 1 || p["SPLIT"] > 1}};
+  a.constraints = {
+      storage_constraint(shape.in, shape.out, device),
+      {"fold", "a second launch joins SPLIT slices", p["FOLD"] == 1 || p["SPLIT"] > 1}};
   append(a.constraints, rows_constraints(shape, device, p["WAVES"] * p["WQ"]));
   append(a.constraints, constraints(shape, device, kernel));
   return a;

@@ -1,11 +1,11 @@
-// Joins what the slices of rows_matrix.hip leave, with FOLD=0: a workgroup for each row, so that all of the
-// device reads, not only the workgroups that were the last ones of a tile.
-#if !defined(WQ) || !defined(WAVES) || !defined(KERNEL_NAME)
-#error "WQ WAVES and KERNEL_NAME must be defined"
+// Joins what slices of tiles of TILE_ROWS rows leave: a workgroup for each row, so that all of the device
+// reads, not only the workgroups that were the last ones of a tile.
+#if !defined(TILE_ROWS) || !defined(KERNEL_NAME)
+#error "TILE_ROWS and KERNEL_NAME must be defined"
 #endif
 
 #define THREADS 128
-#define BQ (WAVES * WQ)
+#define BQ TILE_ROWS
 #define ASYNC 0
 
 #include "latent_attention/rows.hip"

@@ -192,6 +192,7 @@ LaunchWork rows_work(const Shape& shape, const Config& config, std::int64_t rows
 }
 
 bool has_join(const Config& config) {
+  if (config.variant == "warpgroups") return config["SPLIT"] > 1;
   return config.has("FOLD") && config["FOLD"] == 0;
 }
 
@@ -234,6 +235,7 @@ LaunchPlan rows_plan(const Shape& shape, const DeviceInfo& device, std::string_v
   plan.launches.push_back({0, grid(device, plan.sources[0], count, split), list});
   if (!has_join(config)) return plan;
   const std::string join = std::string(path.substr(0, path.find('/'))) + "/join";
+  defines.emplace_back("TILE_ROWS", std::to_string(rows));
   plan.sources.push_back(kernel_source(device, join, defines, join_threads, list));
   plan.launches.push_back(
       {1, grid(device, plan.sources[1], count * static_cast<std::uint64_t>(rows)), list});

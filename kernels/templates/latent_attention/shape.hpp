@@ -57,11 +57,13 @@ LaunchWork join_work(const Shape& shape, const Config& config, std::int64_t rows
 LaunchPlan rows_plan(const Shape& shape, const DeviceInfo& device, std::string_view path,
                      const Config& config, Defines defines, std::int64_t rows,
                      std::int64_t threads);
-/// Returns SPLIT: what fills each compute unit with `of_unit` workgroups, of slices of 128 keys and more.
+/// Returns SPLIT: what fills each compute unit with `of_unit` workgroups, of slices of 128 keys and
+/// more.
 int split_for(const Shape& shape, const DeviceInfo& device, std::int64_t rows, int of_unit = 2);
 
 /// Make the variants. `folder` has the kernels' entries.
 Variant matrix(std::string_view folder);  ///< with matrix instructions
+Variant warpgroups();                     ///< of latent_attention, with those of warpgroups (sm_90)
 Variant vector(std::string_view folder);  ///< without
 
 }  // namespace greta::kernels::latent

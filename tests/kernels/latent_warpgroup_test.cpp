@@ -1,0 +1,80 @@
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/kernels/hopper_runner.hpp"
+
+// Protects: latent attention by warpgroups: kernels for sm_90, run on the sm_80 that hip-host
+// emulates. Covers one to four warpgroups, panels of all swizzles, slices with a join of their own,
+// masks, trees, pages, and dimensions that are no whole instruction.
+namespace greta::test::latent_warpgroup_test {
+namespace {
+
+const Operation& latent() {
+  return built_in("latent_attention");
+}
+
+struct Case {
+  const char *name, *problem, *config;
+};
+
+void PrintTo(const Case& c, std::ostream* to) {
+  *to << c.name;
+}
+
+class LatentWarpgroupCases : public ::testing::TestWithParam<Case> {};
+
+TEST_P(LatentWarpgroupCases, AreRight) {
+  const Case& c = GetParam();
+  const auto problem = Problem::parse(std::string("latent_attention ") + c.problem);
+  ASSERT_TRUE(problem) << problem.failure().message;
+  const auto config = latent()
+                          .space(*problem, architecture_info("sm_90").value())
+                          .parse(std::string("warpgroups ") + c.config);
+  ASSERT_TRUE(config) << config.failure().message;
+  for (const InputStyle style : {InputStyle::plain, InputStyle::adversarial}) {
+    expect_right_of_hopper(*problem, *config, style, 3);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, LatentWarpgroupCases,
+    ::testing::Values(
+        Case{"two_groups", "dtype=bf16 out=bf16 batch=2 heads=80 q=1 kv=150 latent=512 rope=64",
+             "BK=32 GROUPS=2 BUFFERS=2 SPLIT=1"},
+        Case{"slices",
+             "dtype=f16 out=f16 lse=stored batch=1 heads=128 q=1 kv=300 latent=256 rope=64",
+             "BK=32 GROUPS=2 BUFFERS=3 SPLIT=4"},
+        Case{"three_groups_causal",
+             "dtype=bf16 out=f32 mask=causal batch=2 heads=16 q=5 kv=200 latent=384 rope=64",
+             "BK=48 GROUPS=3 BUFFERS=2 SPLIT=2"},
+        Case{"four_groups_of_a_tree",
+             "dtype=f16 out=f16 mask=tree batch=1 heads=16 q=9 kv=140 latent=256 rope=64",
+             "BK=64 GROUPS=4 BUFFERS=2 SPLIT=1"},
+        Case{"pages_and_narrow_panels",
+             "dtype=f16 out=f32 page_size=\"16\" batch=2 heads=40 q=2 kv=100 latent=72 rope=8",
+             "BK=64 GROUPS=1 BUFFERS=2 SPLIT=2"}),
+    [](const auto& instance) { return std::string(instance.param.name); });
+
+TEST(LatentWarpgroups, RandomOnesAreRightOnAdversarialInputs) {
+  std::uint64_t seed = 1;
+  for (const auto& [problem, config] :
+       random_candidates(latent(), hopper_of_two_units(), "warpgroups", 16, 1)) {
+    expect_right_of_hopper(problem, config, InputStyle::adversarial, ++seed);
+  }
+}
+
+TEST(LatentWarpgroupSpace, IsThatOfHopperAlone) {
+  const auto problem = Problem::parse(
+      "latent_attention dtype=bf16 out=bf16 batch=32 heads=128 q=1 kv=4096 latent=512 rope=64");
+  ASSERT_TRUE(problem);
+  const auto is_there = [&](const char* architecture) {
+    const DeviceInfo info = architecture_info(architecture).value();
+    return latent().default_config(*problem, info).variant == "warpgroups";
+  };
+  EXPECT_TRUE(is_there("sm_90"));
+  for (const char* other : {"sm_80", "sm_100", "gfx942"}) EXPECT_FALSE(is_there(other)) << other;
+}
+
+}  // namespace
+}  // namespace greta::test::latent_warpgroup_test
