@@ -33,14 +33,9 @@
 
 constexpr u32 warpgroup_size = 4 * wave_size;
 
-// Which warpgroup of the block this is; the compiler is told that it is the same for a whole wave.
-GRETA_DEVICE u32 warpgroup_index() {
-#if defined(GRETA_NVIDIA)
-  return shuffle(thread_index() / warpgroup_size, 0);
-#else
-  return thread_index() / warpgroup_size;
-#endif
-}
+// Which warpgroup of the block this is; the compiler is told that it is the same for a whole wave. All lanes
+// of the wave ask at the same time.
+GRETA_DEVICE u32 warpgroup_index() { return shuffle(thread_index() / warpgroup_size, 0); }
 
 // Lines of 16-byte chunks, in panels of `width` chunks: all lines of one panel lie one behind the
 // other. In a panel, chunks trade places so that eight lines of one chunk hit all banks: the 128, 64

@@ -55,12 +55,14 @@ struct Rows {
   WarpgroupSums<group_values> out;
   float base[2];  // as in matrix_rows.hip
   float sum[2];   // of this lane's keys
+  u32 group;      // this warpgroup, asked while all lanes are there
 
   static GRETA_DEVICE u32 row(u32 r) { return wave_index() % 4 * 16 + lane_index() / 4 + r * 8; }
   static GRETA_DEVICE u32 column(u32 c) { return c * 8 + lane_index() % 4 * 2; }
   static GRETA_DEVICE bool first_lane() { return lane_index() % 4 == 0; }
 
   GRETA_DEVICE void begin() {
+    group = warpgroup_index();
     out = {};
     GRETA_UNROLL
     for (u32 r = 0; r < 2; ++r) {
@@ -76,7 +78,7 @@ struct Rows {
       const OperandPlace a =
           operand_place<QueryTile, true>(shared, QueryTile::template part<true>(0, d));
       const OperandPlace b = operand_place<KeyTile, true>(
-          shared, start + KeyTile::template part<true>(warpgroup_index() * group_keys, d));
+          shared, start + KeyTile::template part<true>(group * group_keys, d));
       if (d == 0) {
         multiply_async<true, true, false>(In(), scores, a, b);
       } else {
@@ -96,7 +98,7 @@ struct Rows {
       const OperandPlace a = operand_place<WeightTile, true>(
           shared, weights_start + WeightTile::template part<true>(0, key));
       const OperandPlace b = operand_place<KeyTile, false>(
-          shared, start + KeyTile::template part<false>(warpgroup_index() * group_values, key));
+          shared, start + KeyTile::template part<false>(group * group_values, key));
       multiply_async<true, false, true>(In(), out, a, b);
     }
     close_products();
@@ -127,7 +129,7 @@ struct Rows {
     GRETA_UNROLL
     for (u32 r = 0; r < 2; ++r) {
       const float greatest = row_largest(most[r]);
-      if (first_lane()) parts[warpgroup_index() * BQ + row(r)] = greatest;
+      if (first_lane()) parts[group * BQ + row(r)] = greatest;
     }
   }
 
@@ -171,7 +173,7 @@ struct Rows {
           some[x] = fast_exp2(multiply_add(scores.eight[c][r * 2 + x], scale, -offset));
           sum[r] += some[x];
         }
-        const u32 chunk = warpgroup_index() * (group_keys / 8) + c;
+        const u32 chunk = group * (group_keys / 8) + c;
         const u32 place = WeightTile::chunk_at(row(r), chunk % WeightTile::width);
         u8* const line = weights + chunk / WeightTile::width * WeightTile::panel_bytes +
                          row(r) * WeightTile::line_bytes;
@@ -185,7 +187,7 @@ struct Rows {
     GRETA_UNROLL
     for (u32 r = 0; r < 2; ++r) {
       const float own = row_sum(sum[r]);
-      if (first_lane()) parts[warpgroup_index() * BQ + row(r)] = own;
+      if (first_lane()) parts[group * BQ + row(r)] = own;
     }
     block_barrier();
     GRETA_UNROLL
@@ -204,7 +206,7 @@ struct Rows {
       const u32 number = part.tile.first + row(r);
       const u64 offset = output_row(args, part.tile, number);
       const float factor = total.factor(args, head_of(part.tile, number));
-      if (warpgroup_index() == 0 && first_lane()) total.put_lse(args, offset);
+      if (group == 0 && first_lane()) total.put_lse(args, offset);
       put(args.out + offset, r, factor);
     }
   }
@@ -214,7 +216,7 @@ struct Rows {
     for (u32 r = 0; r < 2; ++r) {
       if (row(r) >= own) continue;
       put(sums.values(row(r)), r, 1.0f);
-      if (warpgroup_index() > 0 || !first_lane()) continue;
+      if (group > 0 || !first_lane()) continue;
       const float greatest = larger(base[r] * scale, lowest_score);
       store_pack(sums.scores(row(r)), narrow_pack<float>({greatest, sum[r]}));
     }
@@ -224,7 +226,7 @@ struct Rows {
   GRETA_DEVICE void put(T* to, u32 r, float factor) const {
     GRETA_UNROLL
     for (u32 c = 0; c < group_values / 8; ++c) {
-      const u32 dimension = warpgroup_index() * group_values + column(c);
+      const u32 dimension = group * group_values + column(c);
       if (GROUPS * group_values != V_DIM && dimension >= V_DIM) continue;
       const float two[2] = {out.eight[c][r * 2] * factor, out.eight[c][r * 2 + 1] * factor};
       store_pack(to + dimension, narrow_pack<T>(two));
@@ -270,7 +272,7 @@ GRETA_KERNEL(THREADS) latent_attention_warpgroups(TREE_PARAMETER ATTENTION_PARAM
     block_barrier();  // the tile is there, and the one before was read
     copy(tile + BUFFERS - 1);
     rows.score(shared, start);
-    const u32 key = part.slice.begin + tile * BK + warpgroup_index() * group_keys;
+    const u32 key = part.slice.begin + tile * BK + rows.group * group_keys;
     const bool whole = sight[0].sees_all_before(key + group_keys) &&
                        sight[1].sees_all_before(key + group_keys);
     if (wave_any(!whole)) rows.mask(sight, key);

@@ -107,7 +107,9 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   if (bytes) rt = 2;
   // A lane of gfx11 holds whole lines: all rows of tiles are as much as registers have room for.
   const bool room = rt < 4 || lanes_of_line(device) > 1;
-  const int most_tn = rt > 1 && room ? 2 : 1;
+  // Of groups with few rows, two tiles share those of A (measured on an H200).
+  const bool pairs = rt == 1 && shape.grouped() && device.vendor == "NVIDIA" && keep_busy(2, 1);
+  const int most_tn = (rt > 1 && room) || pairs ? 2 : 1;
   const bool many = bytes || (shape.grouped() && keep_busy(most_tn, rt));
   const std::vector<int> all_waves = many ? std::vector{2, 1} : std::vector{8, 4, 2, 1};
   std::vector<Config> configs;

@@ -266,6 +266,8 @@ std::vector<Config> default_tiles(const Shape& shape) {
   }
   for (; round >= 0; --round) {
     for (const int bm : {160, 144, 128, 96, 64, 48, 32, 16}) {
+      // Few rows leave registers for three.
+      if (shape.grouped() && bm <= 48 && shape.rows_of_group() <= bm) add(bm, 192, 3);
       for (const int groups : {2, 1}) add(bm, groups * 64, groups);
     }
   }
@@ -296,7 +298,8 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
       const double exchange = split > 1 ? 2 * bm : 0;
       const double cost =
           static_cast<double>(ceil_div(tiles, units)) * (own * of_step + bm + exchange);
-      config.value("RESIDENT") = tiles > units ? 1 : 0;
+      // Groups gain nothing from it (results/2026-11-28-nvidia-h200-learnt-defaults).
+      config.value("RESIDENT") = tiles > units && !shape.grouped() ? 1 : 0;
       found.emplace_back(cost, with_stages(shape, device, std::move(config)));
     }
   }

@@ -273,7 +273,8 @@ std::optional<Config> config_of_tile(const Shape& shape, const DeviceInfo& devic
   if (shape.gated() && tile.bn < 16) return std::nullopt;
   const std::int64_t count = clusters_along_m(shape, config) * clusters_along_n(shape, config);
   const bool rounds = split == 1 && count > busy_workgroups(device);
-  if (tile.groups > 1 && rounds) config.value("RESIDENT") = 1;
+  // With groups, workgroups that end are replaced while others look for the group of their tile.
+  if (tile.groups > 1 && rounds && !shape.grouped()) config.value("RESIDENT") = 1;
   // Warpgroups that take turns are 1 to 7 % faster from these steps on, and slower with fewer
   // (H200s, results/2026-11-28-nvidia-h200-scaled-slices).
   constexpr std::int64_t least_steps = 32;
@@ -317,10 +318,49 @@ void append_predicted(const Shape& shape, const DeviceInfo& device, std::vector<
   }
 }
 
+/// Returns the lines of tiles that have rows: of groups with 3/4 to 5/4 of the mean number of
+/// these.
+double expected_lines(const Shape& shape, std::int64_t height) {
+  if (!shape.grouped()) return static_cast<double>(filled_lines(shape, height));
+  constexpr int samples = 16;
+  const auto rows = static_cast<double>(shape.rows_of_group());
+  double lines = 0;
+  for (int i = 0; i < samples; ++i) {
+    lines += std::ceil(rows * (0.75 + 0.5 * (i + 0.5) / samples) / static_cast<double>(height));
+  }
+  return lines / samples * static_cast<double>(shape.groups);
+}
+
+/// Returns tiles of groups of rows, those first that compute the fewest elements, each of which
+/// takes `cost` (measured on an H200, results/2026-11-28-nvidia-h200-learnt-defaults).
+std::vector<Config> defaults_of_groups(const Shape& shape, const DeviceInfo& device) {
+  struct Measured {
+    Tile tile;
+    double cost;
+  };
+  static constexpr Measured tiles[] = {
+      {{192, 128, 3}, 1},   {{128, 192, 2}, 1.02}, {{256, 128, 2}, 1.1}, {{128, 128, 2}, 1.12},
+      {{64, 128, 1}, 1.35}, {{64, 64, 1}, 1.6},    {{64, 32, 1}, 2.2},   {{64, 16, 1}, 4}};
+  std::vector<std::pair<double, Config>> found;
+  for (const auto& [tile, cost] : tiles) {
+    auto config = config_of_tile(shape, device, tile, 1);
+    if (!config) continue;
+    const double elements = expected_lines(shape, tile.bm) * tile.bm *
+                            static_cast<double>(ceil_div(shape.products(), tile.bn) * tile.bn);
+    found.emplace_back(cost * elements, std::move(*config));
+  }
+  std::stable_sort(found.begin(), found.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<Config> configs;
+  for (auto& [cost, config] : found) configs.push_back(std::move(config));
+  return configs;
+}
+
 /// Returns tiles that keep the device busy, those that share most first, with as many stages as
 /// shared memory has room for.
 std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   if (!has_warpgroup_bytes(shape, device) || for_few_rows(shape)) return {};
+  if (shape.grouped()) return defaults_of_groups(shape, device);
   static constexpr Tile tiles[] = {{128, 256, 2}, {256, 128, 2}, {128, 128, 2}, {64, 128, 1},
                                    {64, 64, 1},   {64, 32, 1},   {64, 16, 1},   {64, 8, 1}};
   std::vector<Config> busy, idle;
@@ -347,19 +387,6 @@ std::vector<Division> divisions(const Shape& shape, const Config& config) {
 /// others: what it reads less, it waits for the others in part.
 double share_of_copies(int workgroups) {
   return 0.3 + 0.7 / workgroups;
-}
-
-/// Returns the lines of tiles that have rows: of groups with 3/4 to 5/4 of the mean number of
-/// these.
-double expected_lines(const Shape& shape, std::int64_t height) {
-  if (!shape.grouped()) return static_cast<double>(filled_lines(shape, height));
-  constexpr int samples = 16;
-  const auto rows = static_cast<double>(shape.rows_of_group());
-  double lines = 0;
-  for (int i = 0; i < samples; ++i) {
-    lines += std::ceil(rows * (0.75 + 0.5 * (i + 0.5) / samples) / static_cast<double>(height));
-  }
-  return lines / samples * static_cast<double>(shape.groups);
 }
 
 /// Returns what a workgroup waits for, in barriers.
