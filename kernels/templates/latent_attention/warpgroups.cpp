@@ -95,11 +95,14 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
   return a;
 }
 
-/// Two warpgroups and 64 keys if they fit, on each compute unit.
+/// Two warpgroups and 64 keys if they fit, a workgroup on each compute unit. `matrix` is faster
+/// where a tile is mostly idle, and with fewer than 256 keys of a slice (on an H200,
+/// results/2026-11-28-nvidia-h200-learnt-defaults).
 std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   std::vector<Config> configs;
   if (!offered(shape, device) || shape.rows() <= tile_rows / 2) return configs;
   const int split = split_for(shape, device, tile_rows, 1);
+  if (shape.capacity < std::int64_t{256} * split) return configs;
   for (const int bk : {64, 32}) {
     for (const int groups : {2, 1, 3, 4}) {
       configs.push_back(

@@ -111,7 +111,8 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   const bool pairs = rt == 1 && shape.grouped() && device.vendor == "NVIDIA" && keep_busy(2, 1);
   const int most_tn = (rt > 1 && room) || pairs ? 2 : 1;
   const bool many = bytes || (shape.grouped() && keep_busy(most_tn, rt));
-  const std::vector<int> all_waves = many ? std::vector{2, 1} : std::vector{8, 4, 2, 1};
+  std::vector<int> all_waves{8, 4, 2, 1};
+  if (many) all_waves = pairs ? std::vector{2} : std::vector{2, 1};
   std::vector<Config> configs;
   for (const int tn : {most_tn, 1}) {
     for (const int waves : all_waves) {
