@@ -201,6 +201,7 @@ LaunchWork join_work(const Shape& shape, const Config& config, std::int64_t rows
   LaunchWork work;
   work.threads = join_threads;
   work.workgroups = static_cast<double>(readers_of(shape, rows) * rows);
+  work.registers = 48;
   work.read_bytes = work.ahead_bytes = 4.0 * config["SPLIT"] * (values + 2);
   work.written_bytes = values * bytes_of(shape.out, 1);
   work.loads = work.read_bytes / 16;

@@ -1,10 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <numeric>
-#include <optional>
 #include <utility>
 
 #include "kernels/planning/cluster_units.hpp"
