@@ -120,23 +120,29 @@ class Compiled : public ::testing::TestWithParam<std::string> {
     EXPECT_GE(occupancy(device_, statistics, threads).value().groups, 1U);
     EXPECT_GT(statistics.code_bytes, 0U);
     if (!is_default) return;
-    EXPECT_EQ(statistics.spilled_registers, 0U);
+    // RDNA3's attention of packed sequences with limited scores keeps some of its 256 registers in
+    // memory.
+    const bool full = matrix_cores(device_.architecture) == MatrixCores::wmma11 &&
+                      source.entry == "attention_matrix";
+    EXPECT_LE(statistics.spilled_registers, full ? 12U : 0U);
     // A scalar is kept in a lane of a vector register, which takes an instruction and no memory.
     EXPECT_LE(statistics.spilled_scalar_registers, 48U);
     // ptxas keeps a few words in memory where that lets one more workgroup run: of a row of sample,
     // outside of its passes, where 1024 threads were 1.6 times as fast as 512 without. Clang keeps
     // one sum of three numbers of its search there, for gfx90a and gfx1030.
     const bool samples = source.entry.starts_with("sample_");
-    EXPECT_LE(statistics.scratch_bytes,
-              device_.vendor == "NVIDIA" ? (samples ? 72U : 32U) : (samples ? 32U : 0U));
+    EXPECT_LE(statistics.scratch_bytes, device_.vendor == "NVIDIA" ? (samples ? 72U : 32U)
+                                                                   : (samples ? 32U
+                                                                      : full  ? 48U
+                                                                              : 0U));
   }
 
   const std::unique_ptr<hip::Compiler> compiler_ = test::compiler_for(device_);
   std::map<std::string, bool> uses_matrix_cores_;  ///< by the key of each kernel that was compiled
 };
 
-const std::vector<std::string> amd{"gfx90a",  "gfx942",  "gfx950", "gfx1030",
-                                   "gfx1103", "gfx1151", "gfx1201"};
+const std::vector<std::string> amd{"gfx90a",  "gfx942",  "gfx950",  "gfx1030", "gfx1103",
+                                   "gfx1151", "gfx1201", "gfx1100", "gfx1200"};
 
 /// Two architectures of a generation share the sizes between them; others get all.
 test::Sizes sizes_of(const std::string& architecture) {

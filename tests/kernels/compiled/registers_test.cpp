@@ -104,8 +104,8 @@ void Registers::check_tiles(const std::vector<const char*>& layouts, std::size_t
   }
 }
 
-const std::vector<std::string> amd{"gfx90a",  "gfx942",  "gfx950", "gfx1030",
-                                   "gfx1103", "gfx1151", "gfx1201"};
+const std::vector<std::string> amd{"gfx90a",  "gfx942",  "gfx950",  "gfx1030", "gfx1103",
+                                   "gfx1151", "gfx1201", "gfx1100", "gfx1200"};
 
 // A space must hold what a compiler can do. Every fifth variant that rejects some.
 TEST_P(Registers, SomeThatAreRejectedSpill) {
