@@ -237,15 +237,16 @@ int widest(const Shape& shape) {
 }
 
 /// A thread holds up to 16 elements, or 32 in long rows. With more rows than units it holds up to
-/// 64, or 32 that are made of two operands: several small workgroups of a unit wait for less than a
-/// large one (results/2026-11-28-nvidia-h200-learnt-defaults).
+/// 64 of 16 bits, or 32 of others, of fused operations and in GLSL: several small workgroups of a
+/// unit wait for less than a large one (results/2026-11-28-nvidia-h200-learnt-defaults).
 std::vector<Config> held_defaults(const Shape& shape, const DeviceInfo& device) {
   const int vec = widest(shape);
   std::vector<Config> configs;
   std::vector<int> elements{8, 16, 32};
   if (shape.rows > busy_workgroups(device) && !vectorising_cpu(device)) {
-    const bool pairs = shape.fused == Fused::add_rmsnorm || shape.fused == Fused::silu_mul;
-    elements.insert(elements.begin(), pairs ? 32 : 64);
+    const bool room =
+        shape.fused == Fused::none && shape.in != DType::f32 && device.language == Language::hip;
+    elements.insert(elements.begin(), room ? 64 : 32);
   }
   for (const int held : elements) {
     const int threads = threads_for(device, ceil_div(shape.cols * vec, std::int64_t{held}), vec,
