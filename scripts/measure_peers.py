@@ -14,7 +14,7 @@ Peers compute the same from the same types, with scales shared by the same numbe
 says how operands are padded for those of quantised numbers, and what multiplies weights that torch has no product for;
 scripts/peers/experts.py and scripts/peers/caches.py say what the peers of experts and of attention over caches are.
 
-Samples are cold: a buffer larger than the last-level cache is overwritten before each launch. A figure is the median of 30,
+Samples are cold: a buffer larger than the last-level cache is overwritten before each call, once or more. A figure is the median of 30,
 with the order statistics of its 95 % interval, of all peers alike.
 """
 
@@ -60,13 +60,14 @@ def rows_of(path):
 
 class Timer:
     """Times calls one by one, with cold caches. The caches are flushed for as long as the host needs for a call, so
-    that a call's launches follow each other on the device."""
+    that a call's launches follow each other on the device, unless the call waits for the device itself."""
+
+    MOST_FLUSHES = 50
 
     def __init__(self, torch, runs=30):
         self.torch, self.runs = torch, runs
         self.flush = torch.empty(512 * 1024 * 1024 // 4, device="cuda")
-        self.flush.zero_()
-        self.flush_us = self.device_us(self.flush.zero_)
+        self.flush_us = min(self.device_us(self.flush.zero_) for _ in range(10))
 
     def device_us(self, run):
         start, stop = (self.torch.cuda.Event(enable_timing=True) for _ in range(2))
@@ -82,11 +83,13 @@ class Timer:
         run()
         return (time.perf_counter() - start) * 1e6
 
+    def flushes_for(self, host_us):
+        return min(math.ceil((2 * host_us + 50) / self.flush_us), self.MOST_FLUSHES)
+
     def __call__(self, run):
         for _ in range(5):
             run()
-        host_us = max(self.host_us(run) for _ in range(5))
-        flushes = math.ceil((2 * host_us + 50) / self.flush_us)
+        flushes = self.flushes_for(statistics.median(self.host_us(run) for _ in range(5)))
         times = []
         for _ in range(self.runs):
             for _ in range(flushes):

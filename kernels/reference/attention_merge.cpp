@@ -33,10 +33,15 @@ struct Parts {
   KeptTensor outs, lses;
 };
 
-/// The relative error of what is scaled again after each part but the last one: of a power whose
-/// exponent is counted in the part's own power, a sum, a quotient and two products.
-double error_of_scaling(std::int64_t parts) {
-  return 10 * static_cast<double>(parts - 1) * u;
+/// A kernel may scale its sums again for each part but the first (as for each greater log-sum-exp).
+/// The distances of the greatest ones add up to that of a part's own power, whose error has them.
+/// Besides, a power has 6 u, which Vulkan allows; the sum of weights a product and a sum; outputs
+/// that, a quotient of 5 u, which Vulkan allows, and four products and sums.
+double error_of_sum_scaling(std::int64_t parts) {
+  return 8 * static_cast<double>(parts - 1) * u;
+}
+double error_of_out_scaling(std::int64_t parts) {
+  return 15 * static_cast<double>(parts - 1) * u;
 }
 
 /// The powers of a row's log-sum-exps.
@@ -46,19 +51,22 @@ struct RowSum {
     for (std::int64_t p = 0; most > none && p < parts.count; ++p) {
       const double power = std::exp(parts.lse(p, row) - most);
       total += power;
-      error += power * error_of_power(parts.lse(p, row) - most);
+      error += power * error_of_power(parts.lse(p, row) - most, parts.count);
     }
     if (total > 0) {
-      error = error / total + static_cast<double>(parts.count) * u + error_of_scaling(parts.count);
+      error =
+          error / total + static_cast<double>(parts.count) * u + error_of_sum_scaling(parts.count);
     }
   }
 
   /// Returns the relative error of exp(x) in f32, as a power of 2 whose exponent has three
-  /// roundings. Vulkan requires 2^y within 3 + 2 |y| ulp.
-  static double error_of_power(double x) {
+  /// roundings. Vulkan requires 2^y within 3 + 2 |y| ulp. A weight, which is divided by the sum of
+  /// all parts', may be below all normal numbers.
+  static double error_of_power(double x, std::int64_t parts) {
     if (x == none) return 0;
     const double y = std::abs(x) * std::log2(std::exp(1.0));
-    return 3 * u * std::abs(x) + 2 * u * (3 + 2 * y) + (y > 120 ? 1 : 0);
+    return 3 * u * std::abs(x) + 2 * u * (3 + 2 * y) +
+           (y > 126 - std::log2(2.0 * static_cast<double>(parts)) ? 1 : 0);
   }
 
   double most = none, total = 0, error = 0;  ///< `error`: relative, of the sum
@@ -74,10 +82,10 @@ Expected merged(const Parts& parts, DType type, std::int64_t row, std::int64_t c
     const double term = std::exp(lse - sum.most) / sum.total * parts.out(p, row, col);
     value += term;
     size += std::abs(term);
-    error += std::abs(term) * RowSum::error_of_power(lse - sum.most);
+    error += std::abs(term) * RowSum::error_of_power(lse - sum.most, parts.count);
   }
-  error +=
-      size * (sum.error + static_cast<double>(parts.count + 4) * u + error_of_scaling(parts.count));
+  error += size * (sum.error + static_cast<double>(parts.count + 5) * u +
+                   error_of_out_scaling(parts.count));
   return rounded(type, value, error);
 }
 

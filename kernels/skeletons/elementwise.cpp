@@ -73,7 +73,8 @@ std::vector<Config> defaults(const std::string& variant, const ElementwiseShape&
                              const DeviceInfo& device) {
   const std::int64_t most =
       common_step(shape.strides, shape.run > 0 ? shape.run : vector_widths(shape.in).back());
-  const int widest = std::min(widest_vector(shape.in, most, most), shape.default_width);
+  const int widest = std::min(widest_vector(shape.in, most, most),
+                              vectorising_cpu(device) ? 8 : shape.default_width);
   const int narrow = std::max(shape.least_width, std::min(widest, 2));
   const auto config = [&](int threads, int vec, int items) {
     return Config{variant, {{"THREADS", threads}, {"VEC", vec}, {"ITEMS", items}}};

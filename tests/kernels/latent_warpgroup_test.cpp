@@ -51,10 +51,29 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"four_groups_of_a_tree",
              "dtype=f16 out=f16 mask=tree batch=1 heads=16 q=9 kv=140 latent=256 rope=64",
              "BK=64 GROUPS=4 BUFFERS=2 SPLIT=1"},
+        Case{"slices_that_rows_do_not_see",
+             "dtype=bf16 out=bf16 mask=causal batch=2 heads=16 q=40 kv=96 latent=64 rope=16",
+             "BK=32 GROUPS=2 BUFFERS=2 SPLIT=3"},
         Case{"pages_and_narrow_panels",
              "dtype=f16 out=f32 page_size=\"16\" batch=2 heads=40 q=2 kv=100 latent=72 rope=8",
              "BK=64 GROUPS=1 BUFFERS=2 SPLIT=2"}),
     [](const auto& instance) { return std::string(instance.param.name); });
+
+// Outputs and sums are multiplied again where a later tile has a much greater score.
+TEST(LatentWarpgroups, GreatestScoresMayGrow) {
+  const auto problem = Problem::parse(
+      "latent_attention dtype=bf16 out=bf16 batch=1 heads=64 q=1 kv=256 latent=128 rope=64");
+  ASSERT_TRUE(problem);
+  auto inputs = latent().inputs(*problem, 5, InputStyle::plain);
+  HostTensor& cache = inputs[1];
+  ASSERT_EQ(cache.spec.name, "cache");
+  for (std::size_t i = 0; i < cache.spec.elements(); ++i) {
+    const auto key = static_cast<double>(i / static_cast<std::size_t>(cache.spec.cols));
+    store_element(cache.spec.dtype, cache.data.data(), i, cache.at(i) * key / 16);
+  }
+  const Config config{"warpgroups", {{"BK", 32}, {"GROUPS", 2}, {"BUFFERS", 2}, {"SPLIT", 1}}};
+  expect_right_of_hopper(*problem, config, inputs);
+}
 
 TEST(LatentWarpgroups, RandomOnesAreRightOnAdversarialInputs) {
   std::uint64_t seed = 1;

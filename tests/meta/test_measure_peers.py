@@ -15,7 +15,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "scripts/measure_peers.py"
 sys.path.insert(0, str(ROOT / "scripts"))
 from draw_preset import Draw  # noqa: E402
-from measure_peers import TYPES, Peers  # noqa: E402
+from measure_peers import TYPES, Peers, Timer  # noqa: E402
 
 DIMENSIONS = {"groups", "m", "n", "k", "rows", "cols", "history"}
 DEFAULTS = {"format": "e4m3", "weights": "int4", "group": 128, "zeros": "none", "fused": "none"}
@@ -28,6 +28,13 @@ def peers(op, dtype="bf16", **problem):
     made = getattr(Peers(torch), op)(sizes, attributes, getattr(torch, TYPES[dtype]))
     results = [(name, run()) for name, run in made]
     return [(name, one.shape, one.dtype.name) if isinstance(one, torch.Tensor) else (name, one) for name, one in results]
+
+
+class Flushes(unittest.TestCase):
+    def test_last_as_long_as_the_host_needs_for_a_call(self):
+        timer = Timer.__new__(Timer)
+        timer.flush_us = 120
+        self.assertEqual([timer.flushes_for(host_us) for host_us in (0, 30, 100, 1000, 1e6)], [1, 1, 3, 18, Timer.MOST_FLUSHES])
 
 
 class Quantized(unittest.TestCase):

@@ -96,10 +96,12 @@ Operation make_attention_merge() {
   t.name = "attention_merge";
   t.summary =
       "joins partial results of attention over parts of the keys, by their log-sum-exps; those of "
-      "minus infinity, without keys, are not used";
+      "minus infinity, without keys, are not used, nor those whose weights are 0 in f32";
   t.bound =
       "a relative error of each weight, of its exponential, of the sum of all n parts' and of the "
-      "products' sum, and 20 u of each part that changes both, times |x|; the output's rounding";
+      "products' sum, and 23 u for each part but the first, as sums and outputs may be scaled "
+      "again, "
+      "times |x|; the output's rounding";
   t.dimensions = {{.name = "parts",
                    .help = "number of partial results",
                    .most = 1024,

@@ -3,7 +3,7 @@
 // each of which weighs e to the power of its log-sum-exp less the greatest one. A thread takes VEC
 // neighbours of a head, of ITEMS parts at a time, and keeps half the average of the parts so far: so nothing
 // overflows, and log-sum-exps are read once. A part whose log-sum-exp is minus infinity has seen no key,
-// and is not used. With LSE the log-sum-exps of all keys are stored.
+// and is not used, nor is one whose weight becomes 0, whatever its outputs are. With LSE the log-sum-exps of all keys are stored.
 #if !defined(LSE)
 #error "LSE must be defined"
 #endif
@@ -66,7 +66,7 @@ void main() {
     }
     const float factor = sum == 0.0 ? 0.0 : 0.5 / sum;
     kept *= 2.0 * factor;
-    [[unroll]] for (uint j = 0; j < VEC; ++j) y[j] *= kept;
+    [[unroll]] for (uint j = 0; j < VEC; ++j) y[j] = kept == 0.0 ? 0.0 : y[j] * kept;
     [[unroll]] for (uint i = 0; i < ITEMS; ++i) {
       const float of_part = weights[i] * factor;
       float x[VEC];

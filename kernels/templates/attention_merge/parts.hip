@@ -2,7 +2,7 @@
 // each of which weighs e to the power of its log-sum-exp less the greatest one. A thread takes VEC
 // neighbours of a head, of ITEMS parts at a time, and keeps half the average of the parts so far: so nothing
 // overflows, and log-sum-exps are read once. A part whose log-sum-exp is minus infinity has seen no key,
-// and is not used. With LSE the log-sum-exps of all keys are stored.
+// and is not used, nor is one whose weight becomes 0, whatever its outputs are. With LSE the log-sum-exps of all keys are stored.
 #if !defined(LSE)
 #error "LSE must be defined"
 #endif
@@ -61,7 +61,7 @@ attention_merge_parts(const In* GRETA_READ outs, const float* GRETA_READ lses,
     const float factor = sum == 0.0f ? 0.0f : 0.5f / sum;
     kept *= 2.0f * factor;
     GRETA_UNROLL
-    for (int j = 0; j < VEC; ++j) y[j] *= kept;
+    for (int j = 0; j < VEC; ++j) y[j] = kept == 0.0f ? 0.0f : y[j] * kept;
     GRETA_UNROLL
     for (u32 i = 0; i < ITEMS; ++i) {
       const float of_part = x[i] * factor;

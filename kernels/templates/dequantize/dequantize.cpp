@@ -86,25 +86,25 @@ HostTensor input(const Problem& problem, const TensorSpec& spec, std::uint64_t s
 }
 
 std::int64_t workgroups(const Shape& s, const Config& c) {
-  return ceil_div(chunks_of(s), std::int64_t{c["THREADS"]} * c["ITEMS"]);
+  return ceil_div(chunks_of(s), std::int64_t{c["THREADS"]} * c["CHUNKS"]);
 }
 
-/// Parameters: THREADS, the workgroup size; ITEMS, chunks that a thread loads before it decodes.
+/// Parameters: THREADS, the workgroup size; CHUNKS, those that a thread loads before it decodes.
 Alternative space(const Shape& s, const DeviceInfo& device) {
   const std::int64_t threads = most_threads(device), groups = most_workgroups(device);
   return {"chunks",
-          {{"THREADS", {64, 128, 256, 512}}, {"ITEMS", {1, 2, 4, 8}}},
+          {{"THREADS", {64, 128, 256, 512}}, {"CHUNKS", {1, 2, 4, 8, 16}}},
           {storage_constraint(s.halves(), s.out, device),
            {"workgroup_threads", fmt::format("the device allows {} threads", threads),
             p["THREADS"] <= threads},
            {"grid", fmt::format("the weights are more than {} workgroups", groups),
-            ceil_div(chunks_of(s), p["THREADS"] * p["ITEMS"]) <= groups}}};
+            ceil_div(chunks_of(s), p["THREADS"] * p["CHUNKS"]) <= groups}}};
 }
 
 std::vector<Config> defaults(const Shape& s, const DeviceInfo& device) {
   std::vector<Config> configs;
   const auto config = [](int threads, int items) {
-    return Config{"chunks", {{"THREADS", threads}, {"ITEMS", items}}};
+    return Config{"chunks", {{"THREADS", threads}, {"CHUNKS", items}}};
   };
   for (const int items : {2, 1}) {
     const Config next = config(256, items);
@@ -148,19 +148,19 @@ LaunchPlan plan(const Shape& s, const DeviceInfo& device, const Config& config) 
 }
 
 std::vector<Division> divisions(const Shape& s, const Config& c) {
-  return {{"chunks", chunks_of(s), std::int64_t{c["THREADS"]} * c["ITEMS"]}};
+  return {{"chunks", chunks_of(s), std::int64_t{c["THREADS"]} * c["CHUNKS"]}};
 }
 
 KernelWork kernel_work(const Shape& s, const DeviceInfo&, const Config& c) {
-  const double weights = static_cast<double>(chunk) * c["THREADS"] * c["ITEMS"];
+  const double weights = static_cast<double>(chunk) * c["THREADS"] * c["CHUNKS"];
   const double stored = static_cast<double>(row_bytes(s.format, s.k)) / static_cast<double>(s.k);
   LaunchWork work;
   work.threads = c["THREADS"];
   work.workgroups = static_cast<double>(workgroups(s, c));
-  work.registers = 32 + 4 * c["ITEMS"];
+  work.registers = 32 + 4 * c["CHUNKS"];
   work.read_bytes = work.ahead_bytes = weights * (stored + quantized_gemm::scale_bytes(s));
   work.written_bytes = weights * bytes_of(s.out, 1.0);
-  work.loads = 2.0 * c["THREADS"] * c["ITEMS"];  // of codes, and of a scale
+  work.loads = 2.0 * c["THREADS"] * c["CHUNKS"];  // of codes, and of a scale
   work.vector_flops = 6 * weights;
   work.unique_bytes = work.workgroups * (work.read_bytes + work.written_bytes);
   return {work};
@@ -196,8 +196,10 @@ Operation make_dequantize() {
   t.check = dequantize::check;
   t.shape = [](const Problem& problem) { return ProblemShape(dequantize::shape_of(problem)); };
   t.variants = {make_variant<dequantize::Shape>(
-      "chunks", "a thread decodes ITEMS chunks of 8 weights", dequantize::space, dequantize::plan,
+      "chunks", "a thread decodes CHUNKS chunks of 8 weights", dequantize::space, dequantize::plan,
       dequantize::defaults, dequantize::divisions)};
+  // ITEMS were chunks of 32 weights.
+  t.variants.front().migrations = {renamed("ITEMS", "CHUNKS", {{1, 4}, {2, 8}, {4, 16}})};
   set_work<dequantize::Shape>(t.variants.front(), dequantize::kernel_work);
   t.work = dequantize::work;
   t.tensors = dequantize::tensors;

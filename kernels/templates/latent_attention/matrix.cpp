@@ -220,7 +220,7 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
                               {"BUFFERS", tile.buffers},
                               {"QREG", keeps},
                               {"SPLIT", split},
-                              {"FOLD", split > 1 ? 0 : 1}}});
+                              {"FOLD", split > 1 && kernel.copies() ? 0 : 1}}});
         }
       }
     }

@@ -186,7 +186,8 @@ LaunchWork rows_work(const Shape& shape, const Config& config, std::int64_t rows
       static_cast<double>(shape.batch * shape.kv_heads * shape.capacity) * key * in;
   if (split > 1) {
     if (!has_join(config)) work.barriers = barriers_of_arrival(4 * split * own * v_dim);
-    work.unique_bytes += 2 * work.workgroups * own * v_dim * 4;
+    // What slices leave is written, and read where it is joined.
+    work.unique_bytes += (has_join(config) ? 1 : 2) * work.workgroups * own * v_dim * 4;
   }
   return work;
 }
@@ -206,7 +207,7 @@ LaunchWork join_work(const Shape& shape, const Config& config, std::int64_t rows
   work.written_bytes = values * bytes_of(shape.out, 1);
   work.loads = work.read_bytes / 16;
   work.vector_flops = 2.0 * config["SPLIT"] * values;
-  work.unique_bytes = work.workgroups * (work.read_bytes + work.written_bytes);
+  work.unique_bytes = work.workgroups * work.read_bytes;  // the output is counted with the rows
   return work;
 }
 

@@ -138,7 +138,7 @@ KernelWork work(const Shape& shape, const DeviceInfo&, const Config& config) {
   work.loads = work.read_bytes / 16;
   work.overlapped = true;
   work.ahead_bytes *= config["BUFFERS"] - 1;
-  work.barriers += 5 * work.steps;
+  work.barriers += 3 * work.steps;
   if (!has_join(config)) return {work};
   return {work, join_work(shape, config, tile_rows)};
 }

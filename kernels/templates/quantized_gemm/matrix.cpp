@@ -112,7 +112,8 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   const int most_tn = (rt > 1 && room) || pairs ? 2 : 1;
   const bool many = bytes || (shape.grouped() && keep_busy(most_tn, rt));
   std::vector<int> all_waves{8, 4, 2, 1};
-  if (many) all_waves = pairs ? std::vector{2} : std::vector{2, 1};
+  const bool two = pairs && shape.k >= 2 * unit_of(shape);  // waves that have units of K
+  if (many) all_waves = two ? std::vector{2} : std::vector{2, 1};
   std::vector<Config> configs;
   for (const int tn : {most_tn, 1}) {
     for (const int waves : all_waves) {

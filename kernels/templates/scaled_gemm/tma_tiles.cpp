@@ -1,6 +1,7 @@
 #include "kernels/templates/scaled_gemm/tma_tiles.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 #include <optional>
