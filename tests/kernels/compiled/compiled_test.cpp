@@ -225,7 +225,8 @@ TEST_P(CompiledGeneration, MasksOfTrees) {
                        {"VWAVES", 1},
                        {"BUFFERS", 1},
                        {"QREG", 0},
-                       {"SPLIT", 1}}};
+                       {"SPLIT", 1},
+                       {"FOLD", 1}}};
   expect_good(operation, problem, config, true);
 }
 
