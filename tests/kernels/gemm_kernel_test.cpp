@@ -111,8 +111,8 @@ TEST_P(GemmVariant, IsRightForEveryTypeAndLayout) {
       if (splits && problem.dtype == DType::f32) problem.attributes.emplace_back("math", "tf32x3");
       const Space space({variant_.space(built_in("gemm").shape(problem), info_)});
       if (space.count() == 0) continue;
-      const Config config = space.sample(random);
-      if (config.has("SPLITK") && config["SPLITK"] != 0) continue;  // few algorithms have slices of K
+      Config config = space.sample(random);
+      if (config.has("SPLITK")) config.value("SPLITK") = 0;  // few algorithms of a library have slices
       expect_right(device_, problem, config, number);
       right = true;
       break;
