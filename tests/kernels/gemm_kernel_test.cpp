@@ -112,7 +112,8 @@ TEST_P(GemmVariant, IsRightForEveryTypeAndLayout) {
       const Space space({variant_.space(built_in("gemm").shape(problem), info_)});
       if (space.count() == 0) continue;
       Config config = space.sample(random);
-      if (config.has("SPLITK")) config.value("SPLITK") = 0;  // few algorithms of a library have slices
+      if (config.has("SPLITK"))
+        config.value("SPLITK") = 0;  // few algorithms of a library have slices
       expect_right(device_, problem, config, number);
       right = true;
       break;
