@@ -149,7 +149,8 @@ class Binaries(RunCase):
             self.assertRegex(errors, r"argmax/row: its binary for .* is not used, so that it is compiled: ")
 
     def test_other_templates_and_targets_are_compiled(self):
-        for change in ("content = 'f' || substr(content, 2)", "target = 'host-sm_80 other 01234567'"):
+        another = "content = CASE substr(content, 1, 1) WHEN 'f' THEN 'e' ELSE 'f' END || substr(content, 2)"
+        for change in (another, "target = 'host-sm_80 other 01234567'"):
             with self.subTest(change=change):
                 shutil.copy(made_once("binaries.db", self.make), self.ship)
                 self.ship.chmod(0o600)

@@ -29,8 +29,9 @@ std::int64_t lanes_of_line(const DeviceInfo& device) {
 /// Returns the 32-bit registers of a unit of weights of one tile that a lane holds.
 std::int64_t unit_registers(const Shape& shape, const DeviceInfo& device) {
   const std::int64_t lines = device::matrix_cores(device.architecture) == MatrixCores::mma ? 2 : 1;
-  // Bytes of a segment, its scale, zero point and rest.
-  if (unit_of(shape) == segment) return lines * (8 / lanes_of_line(device) + 3);
+  // A segment as it is stored, its scale, zero point and rest.
+  const bool fours = shape.format == WeightFormat::int4 || shape.format == WeightFormat::mxfp4;
+  if (unit_of(shape) == segment) return lines * ((fours ? 4 : 8) / lanes_of_line(device) + 3);
   const std::int64_t integers = shape.format == WeightFormat::int4 ? 4 : 8;
   return lines * (4 / lanes_of_line(device)) * (integers + 1);
 }
