@@ -75,7 +75,7 @@ class Inspect(Case):
         self.assertIn("conflicts unknown: the kernel's arguments are unknown", text)
 
     def test_other_files_are_refused_in_one_line(self):
-        self.refused(self.run_tune("inspect"), 2, "files")
+        self.refused(self.run_tune("inspect"), 2, "FILE")
         self.refused(self.run_tune("inspect", self.folder / "missing.co"), 2, "missing.co")
         other = self.folder / "other.co"
         other.write_bytes(b"\x7fELF" + bytes(200))

@@ -268,7 +268,7 @@ class Cases(Case):
         self.assertIn("host-gfx1100", result.stdout)
 
     def test_bad_usage(self):
-        self.refused(self.run_tune("run-case"), 2, "cases")
+        self.refused(self.run_tune("run-case"), 2, "FOLDER")
         self.refused(self.run_tune("run-case", self.folder, "--device", "hip:99"), 2, "hip:99")
 
 
