@@ -132,8 +132,7 @@ KernelWork work(const Shape& shape, const DeviceInfo&, const Config& config) {
   work.matrix_flops = 2 * rows * bk * both * work.steps;
   work.warpgroups = true;
   work.vector_flops = attention::flops_of_weight * rows * bk * work.steps;
-  // Each warpgroup reads the queries and the weights; copies write a tile, and both products read
-  // it.
+  // Each warpgroup reads queries and weights; copies write a tile, and both products read it.
   work.shared_traffic = work.steps * in * (bk * (dim + both) + groups * rows * (dim + bk));
   work.loads = work.read_bytes / 16;
   work.overlapped = true;
@@ -149,8 +148,7 @@ Variant warpgroups() {
   Variant variant = make_variant<Shape>(
       "warpgroups",
       "64 rows of all heads that share keys, on matrix cores of warpgroups, which divide the keys "
-      "of "
-      "the scores and the dimensions of the outputs",
+      "of the scores and the dimensions of the outputs",
       space, plan, defaults,
       [](const Shape& shape, const Config& c) { return rows_divisions(shape, c, tile_rows); });
   set_work<Shape>(variant, work);
