@@ -24,7 +24,9 @@ WIDTHS = [768, 1408, 1536, 2048, 2560, 2816, 3072, 3584, 4096, 5120, 7168, 8192,
 COUNTS = {"softmax": 8, "rmsnorm": 8, "layernorm": 7, "add_rmsnorm": 7, "silu_mul": 7, "add": 5, "rope": 5,
           "kv_update": 4, "embedding": 5, "argmax": 5, "attention": 16, "grouped_gemm": 6, "gemm": 24,
           "scaled_gemm": 24, "quantized_gemm": 24, "scaled_grouped_gemm": 8, "quantized_grouped_gemm": 8, "quantize": 6,
-          "sample": 5}
+          "sample": 5, "gelu": 4, "layernorm_rmsnorm": 4, "rope_append": 5, "gather_columns": 4, "attention_merge": 4,
+          "latent_attention": 8, "tree_attention": 6, "route": 5, "permute": 4, "unpermute": 4, "experts": 8,
+          "dequantize": 5, "repack_weights": 4}
 
 
 class Draw:
@@ -143,6 +145,75 @@ class Draw:
     def sample(self):
         return {"dtype": self.one_of(WIDE), "rows": self.size(1, 256),
                 "cols": self.one_of([32000, 49152, 50257, 100352, 128256, 151936])}
+
+    gelu = layernorm_rmsnorm = rows
+
+    def rope_append(self):
+        kv_heads, dim = self.one_of([1, 2, 4, 8]), self.one_of([64, 128, 128, 256])
+        heads = kv_heads * self.one_of([1, 2, 4, 7, 8])
+        stride = (heads + 2 * kv_heads) * dim
+        batch, tokens = self.one_of([(self.size(1, 64, [1]), 1), (1, self.size(1, 8192))])
+        norm = {"norm": "rms", "epsilon": 1e-6} if self.uniform(0, 1) < 0.3 else {}
+        return {"dtype": self.one_of(NARROW), "style": self.one_of(["half", "half", "interleaved"]), "place": "in"} | norm | {
+            "batch": batch, "tokens": tokens, "heads": heads, "kv_heads": kv_heads, "dim": dim, "positions": 8192,
+            "capacity": 8192, "q_stride": stride, "kv_stride": stride}
+
+    def gather_columns(self):
+        width = self.width(512, 30000, [8, 64])
+        return {"dtype": self.one_of(NARROW), "rows": self.size(1, 8192), "width": width, "cols": width}
+
+    def attention_merge(self):
+        return {"dtype": self.one_of(NARROW), "parts": self.one_of([2, 2, 3, 4, 8]), "tokens": self.size(1, 4096),
+                "heads": self.one_of([8, 16, 28, 32, 40, 64]), "dim": self.one_of([64, 128, 128, 256])}
+
+    def latent_attention(self):
+        return {"dtype": self.one_of(["bf16", "bf16", "f16"]), "scale": 0.072168784, "batch": self.size(1, 128, [1]),
+                "heads": self.one_of([16, 32, 64, 128, 128]), "q": self.one_of([1, 1, 1, 2, 4]), "kv": self.size(256, 20000)}
+
+    def tree_attention(self):
+        kv_heads = self.one_of([1, 2, 4, 8])
+        return {"dtype": self.one_of(NARROW), "batch": self.size(1, 16, [1]), "heads": kv_heads * self.one_of([1, 4, 7, 8]),
+                "kv_heads": kv_heads, "q": self.size(4, 64, [1]), "kv": self.size(256, 16000),
+                "dim": self.one_of([64, 128, 128])}
+
+    def experts_of_model(self):
+        """Experts, of which each token has top_k."""
+        return dict(zip(("experts", "top_k"), self.one_of([(8, 2), (16, 4), (64, 6), (128, 8), (256, 8)])))
+
+    def route(self):
+        groups = {"score": "sigmoid", "bias": "expert", "scale": 2.5, "groups": 8, "top_groups": 4, "experts": 256, "top_k": 8}
+        grouped = self.uniform(0, 1) < 0.3
+        fields = {"dtype": self.one_of(WIDE)} | (groups if grouped else self.experts_of_model())
+        return fields | {"tokens": self.size(1, 16384)}
+
+    def permute(self):
+        fields = {"dtype": self.one_of(NARROW)} | self.experts_of_model()
+        fields |= {"tokens": self.size(1, 8192), "dim": self.one_of([1536, 2048, 2880, 4096, 5120, 7168])}
+        while fields["tokens"] * fields["top_k"] * fields["dim"] > MOST_ELEMENTS:
+            fields["tokens"] //= 2
+        return fields
+
+    def unpermute(self):
+        fields = self.permute()
+        del fields["experts"]
+        return fields | {"rows": fields["tokens"] * fields["top_k"]}
+
+    def experts(self):
+        form = self.one_of([{}, {}, {"weights": "int4"}, {"scales": "block"}])
+        fields = {"dtype": self.one_of(NARROW) if "scales" not in form else "bf16"} | form | self.experts_of_model()
+        fields |= {"tokens": self.size(1, 16, [1]), "dim": self.one_of([2048, 2560, 4096, 7168]),
+                   "hidden": self.one_of([512, 768, 1408, 1536, 2048, 4096])}
+        while fields["experts"] * fields["dim"] * fields["hidden"] * 3 > MOST_WEIGHTS * 2:
+            fields["experts"] //= 2
+        return fields
+
+    def dequantize(self):
+        fields = {"dtype": self.one_of(NARROW)} | self.weights()
+        return fields | {"rows": self.width(64, 30000, [1, 8, 64]), "cols": self.width(256, 20000, [fields["group"]])}
+
+    def repack_weights(self):
+        return {"dtype": "f16", "packing": self.one_of(["awq", "gptq"]), "zeros": "groups",
+                "n": self.width(512, 30000, [64]), "k": self.width(512, 20000, [128])}
 
 
 def main():

@@ -21,7 +21,7 @@ def problems(*options):
 class DrawPreset(unittest.TestCase):
     def test_a_seed_determines_distinct_problems(self):
         drawn = problems("--seed", "3", "--times", "3")
-        self.assertEqual(len(drawn), 3 * 182)
+        self.assertEqual(len(drawn), 3 * 247)
         self.assertEqual(len({json.dumps(one, sort_keys=True) for one in drawn}), len(drawn))
         self.assertEqual(drawn, problems("--seed", "3", "--times", "3"))
         self.assertNotEqual(drawn, problems("--seed", "4", "--times", "3"))
