@@ -232,7 +232,7 @@ class FakeFaults(FakeAmd):
         for fault, words in (("hipGraphLaunch:2:lost", "hipGraphLaunch"),
                              ("hipGraphInstantiateWithFlags:1:refused", "hipGraphInstantiate"),
                              ("hipMalloc:1:gone", "hipMalloc"),
-                             ("hipModuleLoadData:9:refused", "hipModuleLoadData"),
+                             ("hipModuleLoadData:9:lost", "hipModuleLoadData"),
                              ("hipHostMalloc:1:lost", "hipHostMalloc")):
             self.refused(self.tell(faults=fault), 1, words, "hipErrorLaunch")
 

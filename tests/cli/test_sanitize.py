@@ -45,9 +45,10 @@ class Sanitize(SanitizeCase):
     def run_variant(self, device, variant):
         """Verifies a variant, also of random problems in the whole suite; returns whether the device has
         configurations of it. What is drawn for a problem that is given takes a tenth of the time."""
-        drawn = WHOLE or variant == "vendor"  # which has some problems only
+        library = variant == "vendor"  # which has some problems, and few algorithms of each
+        problems = 20 if library else PROBLEMS if WHOLE else 1
         given = ["--m", 2 if variant == "gemv" else 33, "--n", 64, "--k", 80, *KINDS.get(variant, []), "--sample", 1]
-        words = [*(["--problems", PROBLEMS] if drawn else given), "--device", device, "--variant", variant,
+        words = [*(["--problems", problems] if WHOLE or library else given), "--device", device, "--variant", variant,
                  "--seed", 1]
         result = self.run_tune("verify", "gemm", "--sanitize", "--json", *words, timeout=limit(280))
         if result.returncode == 2:
@@ -56,7 +57,9 @@ class Sanitize(SanitizeCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         report = json.loads(result.stdout)
         self.assertEqual({entry["variant"] for entry in report["variants"]}, {variant})
-        self.assertEqual(sum(entry["right"] for entry in report["variants"]), PROBLEMS if drawn else 1)
+        right = sum(entry["right"] for entry in report["variants"])
+        self.assertGreater(right, 0)
+        self.assertEqual(right + report["not_ranked"], problems)
         return True
 
     def test_every_variant_on_every_imitated_gpu(self):

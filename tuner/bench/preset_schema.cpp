@@ -24,12 +24,17 @@ ordered_json type_names(const Operation& operation, bool of_output) {
   return {{"enum", names}};
 }
 
+/// Numbers may be written as numbers, or as strings.
 ordered_json attribute_schema(const Attribute& attribute) {
   ordered_json schema{{"description", attribute.help + ": " + values_text(attribute)}};
   if (attribute.allowed.empty()) {
     schema["type"] = {"string", "number"};
-  } else {
-    schema["enum"] = attribute.allowed;
+    return schema;
+  }
+  schema["enum"] = attribute.allowed;
+  for (const std::string& value : attribute.allowed) {
+    const auto number = ordered_json::parse(value, nullptr, false);
+    if (number.is_number()) schema["enum"].push_back(number);
   }
   return schema;
 }

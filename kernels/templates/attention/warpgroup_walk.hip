@@ -1,5 +1,6 @@
 // The way of warpgroups through their keys (warpgroups.hip), and where these and the queries are in
-// shared memory. Asynchronous copies bring them, which a PRODUCER starts, or all warpgroups together.
+// shared memory. Asynchronous copies bring them, which a PRODUCER starts, or all warpgroups
+// together.
 #pragma once
 
 #include "attention/panel_copy.hip"
@@ -41,7 +42,8 @@ struct Walk {
                                    CachedLines<DIM>{k.from(key)}, end - key);
     }
     if (step > 0 && key < end + BK) {
-      copy_lines<ValueTile, BK, V_DIM>(shared, values_start + (step - 1) % STAGES * ValueTile::bytes,
+      copy_lines<ValueTile, BK, V_DIM>(shared,
+                                       values_start + (step - 1) % STAGES * ValueTile::bytes,
                                        CachedLines<V_DIM>{v.from(key - BK)}, end + BK - key);
     }
     close_copies();
@@ -49,11 +51,20 @@ struct Walk {
   GRETA_DEVICE u32 steps() const { return (end + BK - 1) / BK + 1; }
 
 #if PRODUCER
-  // Barriers: of a stage that a warpgroup finds full, of one that all have emptied, and of turns.
-  static GRETA_DEVICE u32 full(u32 step, u32 group) { return 1 + step % STAGES * GROUPS + group; }
-  static GRETA_DEVICE u32 empty(u32 step) { return 1 + STAGES * GROUPS + step % STAGES; }
-  static GRETA_DEVICE u32 turn(u32 group) { return 1 + STAGES * (GROUPS + 1) + group; }
-  static_assert(STAGES * (GROUPS + 1) + (TURNS ? GROUPS : 0) < 16, "there are 15 barriers");
+  // Barriers: of a stage that a warpgroup finds full, of one that all have emptied, of turns, and
+  // of the end.
+  static GRETA_DEVICE u32 full(u32 step, u32 group) {
+    return 1 + step % STAGES * GROUPS + group;
+  }
+  static GRETA_DEVICE u32 empty(u32 step) {
+    return 1 + STAGES * GROUPS + step % STAGES;
+  }
+  static GRETA_DEVICE u32 turn(u32 group) {
+    return 1 + STAGES * (GROUPS + 1) + group;
+  }
+  static constexpr u32 end_of_walks = 15;
+  static_assert(STAGES * (GROUPS + 1) + (TURNS ? GROUPS : 0) < end_of_walks,
+                "there are 15 barriers");
   static constexpr u32 pair = 256, all = (GROUPS + 1) * 128;
 
   // Of the producer: brings all steps.
@@ -78,7 +89,9 @@ struct Walk {
   GRETA_DEVICE void begin() const {
     if (TURNS && warpgroup_index() == 1) partial_arrive<pair>(turn(0));
   }
-  GRETA_DEVICE void arrive(u32 step) const { partial_sync<pair>(full(step, warpgroup_index())); }
+  GRETA_DEVICE void arrive(u32 step) const {
+    partial_sync<pair>(full(step, warpgroup_index()));
+  }
   GRETA_DEVICE void leave(u32 step) const {
     if (step + STAGES < steps()) partial_arrive<all>(empty(step));
   }
@@ -87,6 +100,10 @@ struct Walk {
   }
   GRETA_DEVICE void pass_turn() const {
     if (TURNS) partial_arrive<pair>(turn(1 - warpgroup_index()));
+  }
+  // Returns when all but the producer are here.
+  static GRETA_DEVICE void meet() {
+    partial_sync<GROUPS * 128>(end_of_walks);
   }
 #else
   GRETA_DEVICE void begin() const {
@@ -105,5 +122,8 @@ struct Walk {
   GRETA_DEVICE void leave(u32) const {}
   GRETA_DEVICE void take_turn() const {}
   GRETA_DEVICE void pass_turn() const {}
+  static GRETA_DEVICE void meet() {
+    block_barrier();
+  }
 #endif
 };

@@ -1,12 +1,12 @@
-// Many queries of a head by warpgroups of sm_90. Each of GROUPS warpgroups has 64 of the workgroup's
-// BQ queries, and all walk through the keys together in tiles of BK. Q K^T reads queries and keys
-// from shared memory; its sums become weights in registers, which are an operand of the product
-// with the values. The scores of a tile are computed while the values of the tile before are
-// multiplied, and become weights under that product (Shah et al., "FlashAttention-3", 2024).
-// Asynchronous copies fill STAGES buffers of keys and STAGES of values ahead. With PRODUCER, a further
-// warpgroup starts them, which needs few registers, and the others wait for nothing but what they
-// read; with TURNS, two of these start their products in turn, so that one multiplies while the
-// other weighs.
+// Many queries of a head by warpgroups of sm_90. Each of GROUPS warpgroups has 64 of the
+// workgroup's BQ queries, and all walk through the keys together in tiles of BK. Q K^T reads
+// queries and keys from shared memory; its sums become weights in registers, which are an operand
+// of the product with the values. The scores of a tile are computed while the values of the tile
+// before are multiplied, and become weights under that product (Shah et al., "FlashAttention-3",
+// 2024). Asynchronous copies fill STAGES buffers of keys and STAGES of values ahead. With PRODUCER,
+// a further warpgroup starts them, which needs few registers, and the others wait for nothing but
+// what they read; with TURNS, two of these start their products in turn, so that one multiplies
+// while the other weighs.
 
 #if !defined(BK) || !defined(GROUPS) || !defined(STAGES) || !defined(PRODUCER) || \
     !defined(TURNS) || !defined(TOGETHER)
@@ -27,11 +27,37 @@
 #include "attention/order.hip"
 #include "attention/warpgroup_walk.hip"
 
-// Registers of a producer's threads, and of the others'. A warpgroup waits until there are enough of
-// those that the workgroup got at its launch.
+// Registers of a producer's threads, and of the others'. A warpgroup waits until there are enough
+// of those that the workgroup got at its launch.
 constexpr u32 few_registers = GROUPS == 2 ? 24 : 32, many_registers = GROUPS == 2 ? 240 : 160;
-static_assert(few_registers + GROUPS * many_registers <= (GROUPS + 1) * registers_at_launch<THREADS>(),
+static_assert(few_registers + GROUPS * many_registers <=
+                  (GROUPS + 1) * registers_at_launch<THREADS>(),
               "a warpgroup would wait for registers for ever");
+
+// Outputs pass through the place of their queries in shared memory, if they fit: lanes have pieces
+// of eight rows, and would write to eight lines of memory at once.
+constexpr bool staged = sizeof(Out) == 2 && padded_values <= padded;
+
+// Where a chunk of a row is in shared memory.
+GRETA_DEVICE u32 chunk_place(u32 line, u32 chunk) {
+  return chunk / QueryTile::width * QueryTile::panel_bytes + line * QueryTile::line_bytes +
+         QueryTile::chunk_at(line, chunk % QueryTile::width) * 16;
+}
+
+// Stores the wave's staged rows, from `line` of the tile on.
+GRETA_DEVICE void store_staged(const Arguments& args, const Tile& tile, u32 line,
+                               const u8* memory) {
+  constexpr u32 chunks = V_DIM / 8;
+  GRETA_UNROLL
+  for (u32 i = 0; i < (16 * chunks + 31) / 32; ++i) {
+    const u32 number = i * 32 + lane_index(), row = number / chunks, chunk = number % chunks;
+    const u32 query = tile.first + line + row;
+    if (row >= 16 || query >= args.queries) continue;
+    const u64 offset = output_offset(args, tile.sequence, query, tile.head) + chunk * 8;
+    store_words(reinterpret_cast<u8*>(args.out + offset),
+                load_words<16>(memory + chunk_place(line + row, chunk)));
+  }
+}
 
 // What a lane has of its warpgroup's queries: two rows.
 struct Rows {
@@ -52,7 +78,8 @@ struct Rows {
 
   // Start the products with the keys, and with the values, of a tile.
   GRETA_DEVICE void start_scores(SharedMemory shared, u32 tile) {
-    const u32 queries_at = warpgroup_index() * 64, start = keys_start + tile % STAGES * KeyTile::bytes;
+    const u32 queries_at = warpgroup_index() * 64,
+              start = keys_start + tile % STAGES * KeyTile::bytes;
     GRETA_UNROLL
     for (u32 d = 0; d < padded; d += 16) {
       const OperandPlace a =
@@ -156,6 +183,15 @@ struct Rows {
     }
   }
 
+  // Puts row r, `line` of the tile, into its query's place in shared memory.
+  GRETA_DEVICE void stage(u8* memory, u32 line, u32 r, float factor) {
+    GRETA_UNROLL
+    for (u32 c = 0; c < padded_values / 8; ++c) {
+      const u32 pair = narrow_pair(out.eight[c][r * 2] * factor, out.eight[c][r * 2 + 1] * factor);
+      store_words(memory + chunk_place(line, c) + lane_index() % 4 * 4, Words<4>{{pair}});
+    }
+  }
+
   // Of row r.
   GRETA_DEVICE void put(Out* to, u32 r, float factor) {
     GRETA_UNROLL
@@ -169,7 +205,8 @@ struct Rows {
 };
 
 // The warpgroup's walk through the keys, from which its outputs come.
-GRETA_DEVICE void attend(const Arguments& args, const Walk& walk, u32 first, u32 count, Rows& rows) {
+GRETA_DEVICE void attend(const Arguments& args, const Walk& walk, u32 first, u32 count,
+                         Rows& rows) {
   const u32 mine = first + wave_index() % 4 * 16 + lane_index() / 4;  // the lane's first query
   const auto end_of = [&](u32 query) {
     return visible_keys(count, args.queries, query) - walk.first;
@@ -241,7 +278,8 @@ GRETA_KERNEL(THREADS) attention_warpgroups(ATTENTION_PARAMETERS) {
   const u32 count = key_count(args, tile.sequence);
   const u32 kv_head = tile.head / (heads / kv_heads);
   const KeyRange range = tile_keys(args, tile);
-  const Walk walk{shared_memory(shared), KeyLines(args, args.k, tile.sequence, kv_head).from(range.begin),
+  const Walk walk{shared_memory(shared),
+                  KeyLines(args, args.k, tile.sequence, kv_head).from(range.begin),
                   ValueLines(args, args.v, tile.sequence, kv_head).from(range.begin), range.begin,
                   range.end - range.begin};
   const bool copies = !PRODUCER || warpgroup_index() == GROUPS;
@@ -264,14 +302,23 @@ GRETA_KERNEL(THREADS) attention_warpgroups(ATTENTION_PARAMETERS) {
   const u32 first = tile.first + warpgroup_index() * 64;
   if (walk.end > 0) attend(args, walk, first, count, rows);
 
+  const u32 line = first - tile.first + wave_index() % 4 * 16;  // the wave's first
+  if (staged) Walk::meet();                                     // nobody reads queries any more
   GRETA_UNROLL
   for (u32 r = 0; r < 2; ++r) {
     RowSum sum{rows.base[r] * exponent_scale(args), row_sum(rows.sum[r])};
-    const u32 query = first + wave_index() % 4 * 16 + lane_index() / 4 + r * 8;
+    const u32 query = tile.first + line + lane_index() / 4 + r * 8;
     if (query >= args.queries) continue;
     const u64 offset = output_offset(args, tile.sequence, query, tile.head);
     const float factor = sum.factor(args, tile.head);
     if (lane_index() % 4 == 0) sum.put_lse(args, offset);
-    rows.put(args.out + offset, r, factor);
+    if (staged) {
+      rows.stage(shared, query - tile.first, r, factor);
+    } else {
+      rows.put(args.out + offset, r, factor);
+    }
   }
+  if (!staged) return;
+  Walk::meet();
+  store_staged(args, tile, line, shared);
 }

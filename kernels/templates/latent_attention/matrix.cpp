@@ -207,7 +207,9 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
                          ? std::vector<Tiles>{{128, 2}, {64, 2}, {64, 1}, {32, 2}, {32, 1}}
                          : std::vector<Tiles>{{64, 1}, {32, 1}};
   for (const Group& group : groups_for(shape, kernel)) {
-    const int split = split_for(shape, device, group.rows(), kernel.copies() ? 1 : 2);
+    const bool one_of_unit = kernel.copies();
+    const int split = split_for(shape, device, group.rows(), one_of_unit ? 1 : 2,
+                                one_of_unit && shape.shared ? 64 : 128);
     const int first = kernel.copies() ? 8 / group.waves : 4;
     for (const int v_waves : {first, 8, 4, 2, 1}) {
       for (const Tiles& tile : tiles) {

@@ -1,11 +1,16 @@
-// What a wave of rows_matrix.hip holds in registers: scores of its keys, and outputs of its dimensions.
+// What a wave of rows_matrix.hip holds in registers: scores of its keys, and outputs of its
+// dimensions.
 #pragma once
 
 #include "latent_attention/matrix_walk.hip"
 
 // The wave's rows in the tile, its place in its group, and its dimensions.
-GRETA_DEVICE u32 wave_row() { return wave_index() / VWAVES * WQ; }
-GRETA_DEVICE u32 place_in_group() { return wave_index() % VWAVES; }
+GRETA_DEVICE u32 wave_row() {
+  return wave_index() / VWAVES * WQ;
+}
+GRETA_DEVICE u32 place_in_group() {
+  return wave_index() % VWAVES;
+}
 
 // Reads fragments of values, `value_blocks` of them at a time, from a tile whose lines are keys.
 struct ValueFragments {
@@ -18,7 +23,9 @@ GRETA_DEVICE ValueFragments read_values(SharedMemory shared, u32 start, u32 dime
   return {{reader.read(dimension, key)}};
 }
 // The dimension of a block's column, from the wave's first on.
-GRETA_DEVICE u32 dimension_of(u32 block, u32 column) { return block * span + column; }
+GRETA_DEVICE u32 dimension_of(u32 block, u32 column) {
+  return block * span + column;
+}
 #else
 // A lane reads four neighbouring dimensions of eight keys, and turns them: column n of the four
 // blocks has dimensions 4 n to 4 n + 3.
@@ -32,7 +39,8 @@ GRETA_DEVICE ValueFragments read_values(SharedMemory shared, u32 start, u32 dime
     GRETA_UNROLL
     for (u32 e = 0; e < 8; ++e) {
       const u32 line = key + (group + c) * 8 + e;
-      piece[e] = load_words<8>(shared.bytes + start + Values::Tile::offset(line, chunk) + column % 2 * 8);
+      piece[e] =
+          load_words<8>(shared.bytes + start + Values::Tile::offset(line, chunk) + column % 2 * 8);
     }
     GRETA_UNROLL
     for (u32 b = 0; b < value_blocks; ++b) {
@@ -74,7 +82,9 @@ struct Rows {
   }
 
   // The row of block i in the tile.
-  static GRETA_DEVICE u32 row(u32 i, u32 r) { return wave_row() + i * span + line(r); }
+  static GRETA_DEVICE u32 row(u32 i, u32 r) {
+    return wave_row() + i * span + line(r);
+  }
 
 #if QREG
   GRETA_DEVICE void load_queries(const Arguments& args, const Part& part) {
@@ -197,8 +207,8 @@ struct Rows {
     }
   }
 
-  // Turns scores into weights, 2 to the power of `scale` times a score, less the base, and puts them
-  // into shared memory.
+  // Turns scores into weights, 2 to the power of `scale` times a score, less the base, and puts
+  // them into shared memory.
   GRETA_DEVICE void weigh(float scale, u8* weights) {
     GRETA_UNROLL
     for (u32 i = 0; i < row_blocks; ++i) {
@@ -253,7 +263,8 @@ struct Rows {
         GRETA_UNROLL
         for (u32 b = 0; b < value_blocks; ++b) {
           GRETA_UNROLL
-          for (u32 i = 0; i < row_blocks; ++i) add_values(out[i][c + b], weights[i], values.block[b]);
+          for (u32 i = 0; i < row_blocks; ++i)
+            add_values(out[i][c + b], weights[i], values.block[b]);
         }
       }
     }
@@ -283,7 +294,8 @@ struct Rows {
     }
   }
 
-  GRETA_DEVICE void finish(const Arguments& args, const Part& part) {
+  // Outputs go to shared memory if they are `staged`.
+  GRETA_DEVICE void finish(const Arguments& args, const Part& part, u8* memory) {
     GRETA_UNROLL
     for (u32 i = 0; i < row_blocks; ++i) {
       GRETA_UNROLL
@@ -294,18 +306,18 @@ struct Rows {
         const u64 offset = output_row(args, part.tile, number);
         const float factor = total.factor(args, head_of(part.tile, number));
         if (place_in_group() == 0 && first_column() == 0) total.put_lse(args, offset);
-        put(args.out + offset, i, r, factor);
+        put(staged ? staged_line<Out>(memory, row(i, r)) : args.out + offset, i, r, factor);
       }
     }
   }
 
-  GRETA_DEVICE void leave(const OwnSums& sums, u32 own, float scale) {
+  GRETA_DEVICE void leave(const OwnSums& sums, u32 own, float scale, u8* memory) {
     GRETA_UNROLL
     for (u32 i = 0; i < row_blocks; ++i) {
       GRETA_UNROLL
       for (u32 r = 0; r < lane_rows; ++r) {
         if (row(i, r) >= own) continue;
-        put(sums.values(row(i, r)), i, r, 1.0f);
+        put(staged ? staged_line<float>(memory, row(i, r)) : sums.values(row(i, r)), i, r, 1.0f);
         if (place_in_group() > 0 || first_column() > 0) continue;
         const float greatest = larger(base[i][r] * scale, lowest_score);
         store_pack(sums.scores(row(i, r)), narrow_pack<float>({greatest, sum[i][r]}));

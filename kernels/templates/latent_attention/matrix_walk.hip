@@ -4,6 +4,7 @@
 
 #include "attention/key_tiles.hip"
 #include "latent_attention/rows.hip"
+#include "latent_attention/staged_lines.hip"
 
 #if ASYNC && !GRETA_LANE_COPY
 #error "BUFFERS need copies to any address of shared memory"
@@ -49,20 +50,31 @@ constexpr u32 weights_start = keys_start + BUFFERS * tile_bytes;
 constexpr u32 parts_start = weights_start + Weights::bytes;  // of waves: their rows' maxima or sums
 constexpr u32 walk_bytes = parts_start + VWAVES * BQ * 4;
 constexpr u32 shared_bytes = walk_bytes > join_bytes ? walk_bytes : join_bytes;
+#if defined(GRETA_MATRIX_MMA)
+constexpr bool staged = staged_bytes <= walk_bytes;
+#else
+constexpr bool staged = false;  // lanes have pieces of one row
+#endif
 // What lies behind a line's elements, where copies don't write it, must be a number.
 constexpr bool clears_tiles = key_elements != DIM || (!SHARED && all_values != V_DIM);
 
 #if !QREG
-// The workgroup's queries into shared memory; zeros behind the last one, and behind DIM.
-GRETA_DEVICE void bring_queries(const Arguments& args, const Part& part, u8* shared) {
+// The workgroup's queries into shared memory; zeros behind the last one, and behind DIM. Copies are
+// left open.
+GRETA_DEVICE void bring_queries(const Arguments& args, const Part& part, u8* memory) {
+  const SharedMemory shared = shared_memory(memory);
   GRETA_NO_UNROLL
   for (u32 at = thread_index(); at < BQ * padded_chunks; at += THREADS) {
     const u32 row = at / padded_chunks, chunk = at % padded_chunks;
-    Chunk c = {};
-    if (row < part.own && chunk < line_chunks) {
-      c = load_words<16>(query_row(args, part.tile, part.tile.first + row) + chunk * 8);
-    }
-    store_words(shared + Queries::offset(row, chunk), c);
+    const bool inside = row < part.own && chunk < line_chunks;
+    const u32 own = part.tile.first + smaller(row, part.own - 1);
+    const In* const from = query_row(args, part.tile, own) + (inside ? chunk * 8 : 0);
+#if ASYNC
+    copy_lane_async<16>(shared, Queries::offset(row, chunk), from, inside);
+#else
+    store_words(shared.bytes + Queries::offset(row, chunk),
+                inside ? load_words<16>(from) : Chunk{});
+#endif
   }
 }
 #endif
@@ -102,8 +114,8 @@ struct Walk {
     GRETA_UNROLL
     for (u32 t = 0; t + 1 < BUFFERS; ++t) copy(t * BK, t);
   }
-  // The tile from key `first` on is complete when this returns, and seen by all. Gives its place. The
-  // next copy goes to that of the tile before it, which was read.
+  // The tile from key `first` on is complete when this returns, and seen by all. Gives its place.
+  // The next copy goes to that of the tile before it, which was read.
   GRETA_DEVICE u32 arrive(u32 first) {
     const u32 here = place;
     wait_for_copies<BUFFERS - 2, 0>();
@@ -125,7 +137,9 @@ struct Walk {
     values.fetch(v.from(from), end - from);
 #endif
   }
-  GRETA_DEVICE void begin() { fetch(0); }
+  GRETA_DEVICE void begin() {
+    fetch(0);
+  }
   GRETA_DEVICE u32 arrive(u32 first) {
     block_barrier();  // the tile before was read
     keys.put(shared.bytes + keys_start);

@@ -1,11 +1,11 @@
 // Rows that share keys (rows.hip), on matrix cores. A workgroup has BQ rows and walks through their
 // keys, or one of SPLIT slices of them, in tiles of BK lines in shared memory; with SHARED a tile
 // serves both products. WAVES groups of VWAVES waves have WQ rows each. Of a tile, the waves of a
-// group divide the keys of the scores, and the dimensions of the outputs: sums of 512 dimensions are
-// too many for the registers of one. Greatest scores and weights pass between them through shared
-// memory. With BUFFERS > 1, asynchronous copies fill tiles ahead, else the next one waits in
-// registers. With QREG queries stay in registers (AMD), else they are read for each tile. What slices leave
-// is joined by the last one of a tile, or with FOLD=0 by rows_join.hip.
+// group divide the keys of the scores, and the dimensions of the outputs: sums of 512 dimensions
+// are too many for the registers of one. Greatest scores and weights pass between them through
+// shared memory. With BUFFERS > 1, asynchronous copies fill tiles ahead, else the next one waits in
+// registers. With QREG queries stay in registers (AMD), else they are read for each tile. What
+// slices leave is joined by the last one of a tile, or with FOLD=0 by rows_join.hip.
 
 #if !defined(BK) || !defined(WQ) || !defined(WAVES) || !defined(VWAVES) || !defined(BUFFERS) || \
     !defined(QREG) || !defined(WAVE) || !defined(KERNEL_NAME)
@@ -43,11 +43,12 @@ GRETA_KERNEL(THREADS) KERNEL_NAME(TREE_PARAMETER ATTENTION_PARAMETERS) {
     }
     block_barrier();
   }
-  walk.begin();
 #if QREG
+  walk.begin();
   rows.load_queries(args, part);
 #else
   bring_queries(args, part, shared);
+  walk.begin();
 #endif
   Sight sight[row_blocks][lane_rows];
   GRETA_UNROLL
@@ -84,14 +85,23 @@ GRETA_KERNEL(THREADS) KERNEL_NAME(TREE_PARAMETER ATTENTION_PARAMETERS) {
     rows.add(walk.shared, start + (SHARED ? 0 : Keys::Tile::bytes));
   }
 
+#if ASYNC
+  wait_for_copies<0, 0>();  // of queries, if there is no key
+#endif
   rows.join_sums(parts);
+  if (staged && staged_bytes > parts_start) block_barrier();  // all have read `parts`
   const Slices<BQ, SPLIT> slices(args, part.reader, part.readers);
   const OwnSums sums{slices, block_z()};
   if (part.slice.used == 1) {
-    rows.finish(args, part);
+    rows.finish(args, part, shared);
+    if (!staged) return;
+    store_lines<Out>(shared, part.own, [&](u32 row) {
+      return args.out + output_row(args, part.tile, part.tile.first + row);
+    });
     return;
   }
-  rows.leave(sums, part.own, args.scale);
+  rows.leave(sums, part.own, args.scale, shared);
+  if (staged) store_lines<float>(shared, part.own, [&](u32 row) { return sums.values(row); });
 #if FOLD == 1
   const Outputs outputs{args, part.tile};
   join_slices(args, sums, part.slice.used, part.own, reinterpret_cast<float*>(shared), outputs);

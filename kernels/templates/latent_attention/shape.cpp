@@ -244,12 +244,13 @@ LaunchPlan rows_plan(const Shape& shape, const DeviceInfo& device, std::string_v
   return plan;
 }
 
-int split_for(const Shape& shape, const DeviceInfo& device, std::int64_t rows, int of_unit) {
+int split_for(const Shape& shape, const DeviceInfo& device, std::int64_t rows, int of_unit,
+              std::int64_t keys) {
   const std::int64_t readers = readers_of(shape, rows);
   int best = 1;
   for (const int split : attention::key_slices()) {
     const bool fits = readers * split <= of_unit * busy_workgroups(device);
-    if (fits && split * 128 <= shape.capacity) best = split;
+    if (fits && split * keys <= shape.capacity) best = split;
   }
   return best;
 }

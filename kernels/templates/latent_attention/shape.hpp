@@ -57,9 +57,10 @@ LaunchWork join_work(const Shape& shape, const Config& config, std::int64_t rows
 LaunchPlan rows_plan(const Shape& shape, const DeviceInfo& device, std::string_view path,
                      const Config& config, Defines defines, std::int64_t rows,
                      std::int64_t threads);
-/// Returns SPLIT: what fills each compute unit with `of_unit` workgroups, of slices of 128 keys and
-/// more.
-int split_for(const Shape& shape, const DeviceInfo& device, std::int64_t rows, int of_unit = 2);
+/// Returns SPLIT: what fills each compute unit with `of_unit` workgroups, of slices of at least
+/// `keys`.
+int split_for(const Shape& shape, const DeviceInfo& device, std::int64_t rows, int of_unit = 2,
+              std::int64_t keys = 128);
 
 /// Make the variants. `folder` has the kernels' entries.
 Variant matrix(std::string_view folder);  ///< with matrix instructions

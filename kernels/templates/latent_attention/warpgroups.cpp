@@ -96,13 +96,13 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
 }
 
 /// Two warpgroups and 64 keys if they fit, a workgroup on each compute unit. `matrix` is faster
-/// where a tile is mostly idle, and with fewer than 256 keys of a slice (on an H200,
-/// results/2026-11-28-nvidia-h200-learnt-defaults).
+/// where a tile is mostly idle, and where two thirds of the compute units would be (on an H200,
+/// results/2026-11-28-nvidia-h200-latent-few-sequences).
 std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   std::vector<Config> configs;
   if (!offered(shape, device) || shape.rows() <= tile_rows / 2) return configs;
   const int split = split_for(shape, device, tile_rows, 1);
-  if (shape.capacity < std::int64_t{256} * split) return configs;
+  if (3 * readers_of(shape, tile_rows) * split < busy_workgroups(device)) return configs;
   for (const int bk : {64, 32}) {
     for (const int groups : {2, 1, 3, 4}) {
       configs.push_back(

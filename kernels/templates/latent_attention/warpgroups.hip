@@ -1,8 +1,9 @@
-// Rows that share keys (rows.hip) by warpgroups of sm_90: a workgroup has 64 rows and walks through their keys,
-// or one of SPLIT slices of them, in tiles of BK lines, which serve both products. Of a tile, each of GROUPS
-// warpgroups has a part of the keys for the scores, and a part of the dimensions of the outputs: sums of 512
-// dimensions are too many for the registers of one. Greatest scores and weights pass between them through
-// shared memory. Asynchronous copies fill BUFFERS tiles ahead. Slices are joined by rows_join.hip.
+// Rows that share keys (rows.hip) by warpgroups of sm_90: a workgroup has 64 rows and walks through
+// their keys, or one of SPLIT slices of them, in tiles of BK lines, which serve both products. Of a
+// tile, each of GROUPS warpgroups has a part of the keys for the scores, and a part of the
+// dimensions of the outputs: sums of 512 dimensions are too many for the registers of one. Greatest
+// scores and weights pass between them through shared memory. Asynchronous copies fill BUFFERS
+// tiles ahead. Slices are joined by rows_join.hip.
 #if !defined(BK) || !defined(GROUPS) || !defined(BUFFERS)
 #error "BK GROUPS and BUFFERS must be defined"
 #endif
@@ -18,6 +19,7 @@
 #include "attention/layout.hip"
 #include "attention/panel_copy.hip"
 #include "latent_attention/rows.hip"
+#include "latent_attention/staged_lines.hip"
 
 constexpr u32 padded = (DIM + 15) / 16 * 16;  // dimensions
 typedef PanelTile<BQ, padded / 8> QueryTile;
@@ -31,10 +33,15 @@ constexpr u32 group_values = (V_DIM + GROUPS * panel - 1) / (GROUPS * panel) * p
 static_assert(GROUPS * group_values <= padded, "values are in tiles of keys");
 
 // Where things are in shared memory.
-GRETA_DEVICE constexpr u32 panels_bytes(u32 bytes) { return (bytes + 1023) / 1024 * 1024; }
-constexpr u32 keys_start = panels_bytes(QueryTile::bytes), tile_bytes = panels_bytes(KeyTile::bytes);
+GRETA_DEVICE constexpr u32 panels_bytes(u32 bytes) {
+  return (bytes + 1023) / 1024 * 1024;
+}
+constexpr u32 keys_start = panels_bytes(QueryTile::bytes),
+              tile_bytes = panels_bytes(KeyTile::bytes);
 constexpr u32 weights_start = keys_start + BUFFERS * tile_bytes;
-constexpr u32 parts_start = weights_start + WeightTile::bytes;  // of warpgroups: their rows' maxima or sums
+constexpr u32 parts_start =
+    weights_start + WeightTile::bytes;  // of warpgroups: their rows' maxima or sums
+static_assert(staged_bytes <= parts_start, "outputs are ahead of what join_sums() reads");
 
 // The queries of a tile's rows.
 struct QueryRows {
@@ -177,7 +184,8 @@ struct Rows {
         const u32 place = WeightTile::chunk_at(row(r), chunk % WeightTile::width);
         u8* const line = weights + chunk / WeightTile::width * WeightTile::panel_bytes +
                          row(r) * WeightTile::line_bytes;
-        store_words(line + place * 16 + lane_index() % 4 * 4, Words<4>{{narrow_pair(some[0], some[1])}});
+        store_words(line + place * 16 + lane_index() % 4 * 4,
+                    Words<4>{{narrow_pair(some[0], some[1])}});
       }
     }
   }
@@ -198,24 +206,25 @@ struct Rows {
     }
   }
 
-  GRETA_DEVICE void finish(const Arguments& args, const Part& part) const {
+  // Puts the outputs into shared memory, for store_lines(), and log-sum-exps where they belong.
+  GRETA_DEVICE void finish(const Arguments& args, const Part& part, u8* memory) const {
     GRETA_UNROLL
     for (u32 r = 0; r < 2; ++r) {
       if (row(r) >= part.own) continue;
       RowSum total{base[r] * args.scale, sum[r]};
       const u32 number = part.tile.first + row(r);
-      const u64 offset = output_row(args, part.tile, number);
       const float factor = total.factor(args, head_of(part.tile, number));
-      if (group == 0 && first_lane()) total.put_lse(args, offset);
-      put(args.out + offset, r, factor);
+      if (group == 0 && first_lane()) total.put_lse(args, output_row(args, part.tile, number));
+      put<Out>(memory, r, factor);
     }
   }
 
-  GRETA_DEVICE void leave(const OwnSums& sums, u32 own, float scale) const {
+  // The same for what a slice leaves.
+  GRETA_DEVICE void leave(const OwnSums& sums, u32 own, float scale, u8* memory) const {
     GRETA_UNROLL
     for (u32 r = 0; r < 2; ++r) {
       if (row(r) >= own) continue;
-      put(sums.values(row(r)), r, 1.0f);
+      put<float>(memory, r, 1.0f);
       if (group > 0 || !first_lane()) continue;
       const float greatest = larger(base[r] * scale, lowest_score);
       store_pack(sums.scores(row(r)), narrow_pack<float>({greatest, sum[r]}));
@@ -223,7 +232,8 @@ struct Rows {
   }
 
   template <typename T>
-  GRETA_DEVICE void put(T* to, u32 r, float factor) const {
+  GRETA_DEVICE void put(u8* memory, u32 r, float factor) const {
+    T* const to = staged_line<T>(memory, row(r));
     GRETA_UNROLL
     for (u32 c = 0; c < group_values / 8; ++c) {
       const u32 dimension = group * group_values + column(c);
@@ -242,7 +252,8 @@ GRETA_KERNEL(THREADS) latent_attention_warpgroups(TREE_PARAMETER ATTENTION_PARAM
   if (!part.exists()) return;
   const SharedMemory shared = shared_memory(memory);
   float* const parts = reinterpret_cast<float*>(memory + parts_start);
-  const KeyLines keys = KeyLines(args, args.k, part.tile.sequence, part.tile.head).from(part.slice.begin);
+  const KeyLines keys =
+      KeyLines(args, args.k, part.tile.sequence, part.tile.head).from(part.slice.begin);
   const u32 end = part.slice.end - part.slice.begin;
   const auto copy = [&](u32 tile) {
     const u32 first = tile * BK;
@@ -261,8 +272,8 @@ GRETA_KERNEL(THREADS) latent_attention_warpgroups(TREE_PARAMETER ATTENTION_PARAM
   Sight sight[2];
   GRETA_UNROLL
   for (u32 r = 0; r < 2; ++r) {
-    sight[r] = Sight(args, TREE_ARGUMENT, part.tile.sequence, part.count,
-                     part.tile.first + Rows::row(r));
+    sight[r] =
+        Sight(args, TREE_ARGUMENT, part.tile.sequence, part.count, part.tile.first + Rows::row(r));
   }
   GRETA_NO_UNROLL
   for (u32 tile = 0; tile * BK < end; ++tile) {
@@ -273,8 +284,8 @@ GRETA_KERNEL(THREADS) latent_attention_warpgroups(TREE_PARAMETER ATTENTION_PARAM
     copy(tile + BUFFERS - 1);
     rows.score(shared, start);
     const u32 key = part.slice.begin + tile * BK + rows.group * group_keys;
-    const bool whole = sight[0].sees_all_before(key + group_keys) &&
-                       sight[1].sees_all_before(key + group_keys);
+    const bool whole =
+        sight[0].sees_all_before(key + group_keys) && sight[1].sees_all_before(key + group_keys);
     if (wave_any(!whole)) rows.mask(sight, key);
     rows.leave_greatest(parts);
     block_barrier();
@@ -285,11 +296,17 @@ GRETA_KERNEL(THREADS) latent_attention_warpgroups(TREE_PARAMETER ATTENTION_PARAM
     rows.add(shared, start);
   }
 
-  rows.join_sums(parts);
+  wait_for_copies<0, 0>();  // of queries, if there is no key
+  rows.join_sums(parts);    // after its barrier, nobody reads tiles
   if (part.slice.used == 1) {
-    rows.finish(args, part);
+    rows.finish(args, part, memory);
+    store_lines<Out>(memory, part.own, [&](u32 row) {
+      return args.out + output_row(args, part.tile, part.tile.first + row);
+    });
   } else {
     const Slices<BQ, SPLIT> slices(args, part.reader, part.readers);
-    rows.leave(OwnSums{slices, block_z()}, part.own, args.scale);
+    const OwnSums sums{slices, block_z()};
+    rows.leave(sums, part.own, args.scale, memory);
+    store_lines<float>(memory, part.own, [&](u32 row) { return sums.values(row); });
   }
 }
