@@ -1,7 +1,7 @@
 // Matrices that a subgroup holds together: MatrixA with INSTR_M x INSTR_K elements of the operands'
 // type, MatrixB with INSTR_K x INSTR_N, and MatrixC with INSTR_M x INSTR_N sums in f32. They are
-// loaded from and stored to matrix_memory, in which places and pitches count 16 bytes. divide(c, d)
-// divides sums by sums, each by its own. To be included before everything else. What the
+// loaded from and stored to matrix_memory, in which places and pitches count 16 bytes. add(c, d) and
+// divide(c, d) combine sums with sums, each with its own. To be included before everything else. What the
 // device has is one of
 //   GRETA_MATRIX_KHR       SPV_KHR_cooperative_matrix, made of GL_NV_cooperative_matrix
 //   GRETA_MATRIX_NV        GL_NV_cooperative_matrix, which has no bf16
@@ -32,6 +32,7 @@ layout(constant_id = 2 + 2 * IN_BF16) const uint COLUMNS_OF_B = INSTR_N;
 #define load_matrix(to, at, pitch, order) coopMatLoadNV(to, matrix_memory, at, pitch, order)
 #define store_matrix(from, at, pitch) coopMatStoreNV(from, matrix_memory, at, pitch, ROW_MAJOR)
 #define load_sums(to, at, pitch) coopMatLoadNV(to, matrix_memory, at, pitch, ROW_MAJOR)
+#define add(c, d) ((c) + (d))
 #define divide(c, d) ((c) / (d))
 #define multiply_add(a, b, c) coopMatMulAddNV(a, b, c)
 #define zero_matrix() MatrixC(0.0)
@@ -84,6 +85,11 @@ void load_sums(out MatrixC to, uint at, uint pitch) {
     const uint column = matrix_column(i), place = at + matrix_row(i) * pitch + column / 4;
     to.sum[i] = uintBitsToFloat(matrix_memory[place][column % 4]);
   }
+}
+
+MatrixC add(MatrixC c, MatrixC d) {
+  [[dont_unroll]] for (uint i = 0; i < c.sum.length(); ++i) c.sum[i] += d.sum[i];
+  return c;
 }
 
 MatrixC divide(MatrixC c, MatrixC d) {
