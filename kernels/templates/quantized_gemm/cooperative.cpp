@@ -64,8 +64,6 @@ std::vector<Constraint> problem_constraints(const Shape& shape, const DeviceInfo
        fmt::format("BN must not be twice n, {}, or more, unless it is 16", shape.products()),
        p["BN"] < 2 * shape.products() || p["BN"] == 16},
       {"step", fmt::format("BK must not be twice k, {}, or more", shape.k), p["BK"] < 2 * shape.k},
-      {"rows_of_tiles", "SWIZZLE must not exceed the tiles along m, unless it is 1",
-       p["SWIZZLE"] == 1 || p["SWIZZLE"] <= launched_lines(shape, p["BM"])},
       {"grid", fmt::format("C has more than {} workgroups", groups),
        ceil_div(shape.products(), p["BN"]) * launched_lines(shape, p["BM"]) <= groups},
       {"decoding", "BN x BK weights, DECODE at a time, must give every thread the same number",
@@ -91,14 +89,10 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const MatrixOpera
                  {"INSTR", static_cast<int>(o.n)},
                  {"PAD", 1},
                  {"STAGES", tile.stages},
-                 {"SWIZZLE", 1},
+                 {"SWIZZLE", 8},
                  {"PARTS", may_round(shape) ? 1 : exact_parts(shape)},
                  {"DECODE", 8},
                  {"SUBGROUP", subgroup_sizes(device).front()}}};
-  const std::int64_t lines = launched_lines(shape, std::int64_t{tile.bm});
-  for (const int rows : {2, 4, 8}) {
-    if (rows <= lines) config.value("SWIZZLE") = rows;
-  }
   // One load for all weights of a segment, where that leaves no thread idle.
   const int threads = gemm::cooperative_threads(config);
   if (threads > 0 && tile.bn * tile.bk % (segment * threads) == 0) config.value("DECODE") = 32;
