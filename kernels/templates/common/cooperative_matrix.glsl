@@ -99,9 +99,11 @@ MatrixC divide(MatrixC c, MatrixC d) {
 
 MatrixC multiply_add(MatrixA a, MatrixB b, MatrixC c) {
   [[dont_unroll]] for (uint i = 0; i < c.sum.length(); ++i) {
+    float sum = 0.0;  // of the products alone: matrix cores add them before they add them to c
     [[dont_unroll]] for (uint k = 0; k < INSTR_K; ++k) {
-      c.sum[i] += matrix_element(a, matrix_row(i), k) * matrix_element(b, k, matrix_column(i));
+      sum += matrix_element(a, matrix_row(i), k) * matrix_element(b, k, matrix_column(i));
     }
+    c.sum[i] += sum;
   }
   return c;
 }
