@@ -6,6 +6,8 @@
 
 #include "runtime/device/vulkan/glsl_compiler.hpp"
 #include "runtime/device/vulkan/spirv_info.hpp"
+#include "tests/catalog.hpp"
+#include "tests/kernels/plan_runner.hpp"
 #include "tests/layers.hpp"
 
 namespace greta::test {
@@ -70,6 +72,30 @@ void expect_valid(const DeviceInfo& info, const LaunchPlan& plan, const std::str
     EXPECT_LE(needs.shared_memory_bytes, info.shared_memory_bytes);
     EXPECT_LE(needs.push_constant_bytes, source.argument_bytes);
   }
+}
+
+Config sample_of_few_products(const Space& space, std::int64_t k, std::mt19937_64& random) {
+  for (;;) {
+    Config config = space.sample("matrix", random);
+    const int parts = config.has("PARTS") ? config["PARTS"] : 1;
+    const int of_step =
+        config["WM"] / config["INSTR"] * (config["WN"] / 16) * (config["BK"] / 16) * parts;
+    const std::int64_t steps = (k + config["BK"] - 1) / config["BK"];
+    if (of_step <= 16 && of_step * steps <= 96) return config;
+  }
+}
+
+void expect_right_emulated(Device& device, const DeviceInfo& info, const Problem& problem,
+                           const Config& config, const std::vector<HostTensor>& inputs) {
+  SCOPED_TRACE(problem.key() + " | " + config.text());
+  const Operation& operation = built_in(problem.op);
+  auto plan = operation.plan(problem, info, config).value();
+  for (KernelSource& source : plan.sources) source.options = {"-DGRETA_MATRIX_EMULATED"};
+  const auto run = run_plan(device, plan, operation.tensors(problem), inputs);
+  ASSERT_TRUE(run) << run.failure().message << '\n' << run.failure().log;
+  EXPECT_EQ(run->overrun, "");
+  const Verdict verdict = operation.reference(problem, inputs, 5)->check(run->outputs);
+  EXPECT_TRUE(verdict.passed) << verdict.detail;
 }
 
 }  // namespace greta::test

@@ -12,7 +12,6 @@
 #include "tests/catalog.hpp"
 #include "tests/kernels/cooperative_gpu.hpp"
 #include "tests/kernels/gemm_cpu.hpp"
-#include "tests/kernels/plan_runner.hpp"
 
 namespace greta::test::gemm_cooperative_test {
 namespace {
@@ -49,24 +48,6 @@ Problem random_problem(std::mt19937_64& random, const std::vector<DType>& inputs
   return gemm_problem(m, extent(), extent(), in, out, attributes);
 }
 
-/// Returns the number of matrix operations of a subgroup per K step, each of which is compiled.
-int products(const Config& c) {
-  return c["WM"] / c["INSTR"] * (c["WN"] / 16) * (c["BK"] / 16);
-}
-
-void expect_right_emulated(Device& device, const DeviceInfo& info, const Problem& problem,
-                           const Config& config, const std::vector<HostTensor>& inputs) {
-  SCOPED_TRACE(problem.key() + " | " + config.text());
-  const Operation& operation = built_in(problem.op);
-  auto plan = operation.plan(problem, info, config).value();
-  for (KernelSource& source : plan.sources) source.options = {"-DGRETA_MATRIX_EMULATED"};
-  const auto run = test::run_plan(device, plan, operation.tensors(problem), inputs);
-  ASSERT_TRUE(run) << run.failure().message << '\n' << run.failure().log;
-  EXPECT_EQ(run->overrun, "");
-  const Verdict verdict = operation.reference(problem, inputs, 5)->check(run->outputs);
-  EXPECT_TRUE(verdict.passed) << verdict.detail;
-}
-
 TEST(GemmCooperative, TheAlgorithmIsRightWithEmulatedMatrices) {
   const auto device = open_device("vulkan:0", {}).value();
   DeviceInfo info = device->info();
@@ -76,10 +57,9 @@ TEST(GemmCooperative, TheAlgorithmIsRightWithEmulatedMatrices) {
     const Problem problem = random_problem(random, {DType::f16, DType::bf16}, 130);
     const Space space = built_in("gemm").space(problem, info);
     if (space.count("matrix") == 0) continue;  // too few rows
-    const Config config = space.sample("matrix", random);
-    if (products(config) > 16) continue;  // compiling for a CPU takes long
-    expect_right_emulated(*device, info, problem, config,
-                          test::random_inputs(built_in("gemm").tensors(problem), 5));
+    const Config config = test::sample_of_few_products(space, problem.dim("k"), random);
+    test::expect_right_emulated(*device, info, problem, config,
+                                test::random_inputs(built_in("gemm").tensors(problem), 5));
     ++done;
   }
 }
@@ -101,9 +81,9 @@ TEST(GemmCooperative, BatchesAndGroupsOfRowsAreRightWithEmulatedMatrices) {
     const Operation& operation = built_in(problem.op);
     const Space space = operation.space(problem, info);
     for (const auto style : {InputStyle::plain, InputStyle::adversarial}) {
-      Config config = space.sample("matrix", random);
-      while (products(config) > 16) config = space.sample("matrix", random);
-      expect_right_emulated(*device, info, problem, config, operation.inputs(problem, 5, style));
+      const Config config = test::sample_of_few_products(space, problem.dim("k"), random);
+      test::expect_right_emulated(*device, info, problem, config,
+                                  operation.inputs(problem, 5, style));
     }
   }
 }

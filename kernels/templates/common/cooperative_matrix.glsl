@@ -1,7 +1,7 @@
 // Matrices that a subgroup holds together: MatrixA with INSTR_M x INSTR_K elements of the operands'
 // type, MatrixB with INSTR_K x INSTR_N, and MatrixC with INSTR_M x INSTR_N sums in f32. They are
-// loaded from and stored to matrix_memory, in which places and pitches count 16 bytes. divide(c, d)
-// divides sums by sums, each by its own. To be included before everything else. What the
+// loaded from and stored to matrix_memory, in which places and pitches count 16 bytes. add(c, d) and
+// divide(c, d) combine sums with sums, each with its own. To be included before everything else. What the
 // device has is one of
 //   GRETA_MATRIX_KHR       SPV_KHR_cooperative_matrix, made of GL_NV_cooperative_matrix
 //   GRETA_MATRIX_NV        GL_NV_cooperative_matrix, which has no bf16
@@ -32,6 +32,7 @@ layout(constant_id = 2 + 2 * IN_BF16) const uint COLUMNS_OF_B = INSTR_N;
 #define load_matrix(to, at, pitch, order) coopMatLoadNV(to, matrix_memory, at, pitch, order)
 #define store_matrix(from, at, pitch) coopMatStoreNV(from, matrix_memory, at, pitch, ROW_MAJOR)
 #define load_sums(to, at, pitch) coopMatLoadNV(to, matrix_memory, at, pitch, ROW_MAJOR)
+#define add(c, d) ((c) + (d))
 #define divide(c, d) ((c) / (d))
 #define multiply_add(a, b, c) coopMatMulAddNV(a, b, c)
 #define zero_matrix() MatrixC(0.0)
@@ -86,6 +87,11 @@ void load_sums(out MatrixC to, uint at, uint pitch) {
   }
 }
 
+MatrixC add(MatrixC c, MatrixC d) {
+  [[dont_unroll]] for (uint i = 0; i < c.sum.length(); ++i) c.sum[i] += d.sum[i];
+  return c;
+}
+
 MatrixC divide(MatrixC c, MatrixC d) {
   [[dont_unroll]] for (uint i = 0; i < c.sum.length(); ++i) c.sum[i] /= d.sum[i];
   return c;
@@ -93,9 +99,11 @@ MatrixC divide(MatrixC c, MatrixC d) {
 
 MatrixC multiply_add(MatrixA a, MatrixB b, MatrixC c) {
   [[dont_unroll]] for (uint i = 0; i < c.sum.length(); ++i) {
+    float sum = 0.0;  // of the products alone: matrix cores add them before they add them to c
     [[dont_unroll]] for (uint k = 0; k < INSTR_K; ++k) {
-      c.sum[i] += matrix_element(a, matrix_row(i), k) * matrix_element(b, k, matrix_column(i));
+      sum += matrix_element(a, matrix_row(i), k) * matrix_element(b, k, matrix_column(i));
     }
+    c.sum[i] += sum;
   }
   return c;
 }

@@ -6,6 +6,7 @@
 
 #include "kernels/planning/cooperative_operations.hpp"
 #include "kernels/templates/gemm/alignment.hpp"
+#include "kernels/templates/gemm/cooperative_tiles.hpp"
 #include "kernels/templates/gemm/plan.hpp"
 #include "kernels/templates/gemm/space.hpp"
 #include "kernels/templates/gemm/work.hpp"
@@ -15,95 +16,13 @@ namespace {
 
 constexpr int chunk = 8;  // elements in 16 bytes; operands are f16 or bf16
 
-auto subgroups_of(const auto& c) {
-  return c["BM"] / c["WM"] * (c["BN"] / c["WN"]);
-}
-
-auto threads_of(const auto& c) {
-  return subgroups_of(c) * c["SUBGROUP"];
-}
-
-/// Returns the columns of the accumulators that are staged through shared memory at a time.
-auto piece_of(const auto& c) {
-  return min(c["WN"], 64);
-}
-
-std::int64_t shared_bytes(const Shape& shape, const Config& c, const MatrixOperation& o) {
-  const auto tile = [&c](bool along_k, const char* span) {
-    const std::int64_t lines = along_k ? c[span] : c["BK"], length = along_k ? c["BK"] : c[span];
-    return lines * (length / chunk + c["PAD"]) * 16;
-  };
-  const std::int64_t stage = tile(shape.a_along_k, "BM") + tile(shape.b_along_k, "BN");
-  const std::int64_t piece = std::int64_t{o.m} * (piece_of(c) / 4 + 1) * 16;
-  return std::max(c["STAGES"] * stage, subgroups_of(c) * piece);
-}
-
-/// Returns an estimate of a thread's 32-bit registers: accumulators, one row of A's fragments and
-/// two of B's, loads in flight, addresses.
-std::int64_t registers_of(const Config& c, const MatrixOperation& o) {
-  const std::int64_t lanes = c["SUBGROUP"];
-  const std::int64_t sums = std::int64_t{c["WM"]} * c["WN"] / lanes;
-  const std::int64_t fragments = (std::int64_t{c["WM"]} + 2 * o.n) * o.k / 2 / lanes;
-  // 0 if a constraint is evaluated for WM > BM or WN > BN, which other constraints reject.
-  const std::int64_t threads = std::max(1, threads_of(c));
-  const std::int64_t chunks = std::int64_t{c["BM"] + c["BN"]} * c["BK"] / chunk / threads;
-  return sums + fragments + 4 * chunks + 40;
-}
-
-/// Every thread loads the same number of chunks of an operand's tile.
-Constraint loads_divide(const char* name, const char* extent) {
+CooperativeTiles tiles_of(const Shape& shape) {
   return {
-      name,
-      fmt::format("{} x BK elements in chunks of 8 must give every thread at least one", extent),
-      p[extent] * p["BK"] % (chunk * threads_of(p)) == 0};
-}
-
-std::vector<Constraint> tile_constraints(const Shape& shape, const DeviceInfo& device,
-                                         const std::vector<MatrixOperation>& list) {
-  const std::int64_t threads = most_threads(device), shared = device.shared_memory_bytes;
-  const std::int64_t file = register_file(device);
-  return {
-      {"waves",
-       "products of INSTR must divide WM x WN and BK, and WM and WN must not exceed BM and BN",
-       {{"BM", "BN", "WM", "WN", "BK", "INSTR"},
-        [list](const Config& c) {
-          const MatrixOperation o = product_of(list, c["INSTR"]);
-          const auto divides = [](std::int64_t part, std::int64_t whole) {
-            return whole % part == 0;
-          };
-          return c["WM"] <= c["BM"] && c["WN"] <= c["BN"] && divides(o.m, c["WM"]) &&
-                 divides(o.n, piece_of(c)) && divides(o.k, c["BK"]);
-        }}},
-      {"workgroup_threads",
-       fmt::format("BM/WM x BN/WN subgroups must not be more than {} threads", threads),
-       threads_of(p) <= threads},
-      loads_divide("a_loads", "BM"),
-      loads_divide("b_loads", "BN"),
-      {"writes",
-       "every lane must write the same number of fours of a product's rows",
-       {{"WN", "INSTR", "SUBGROUP"},
-        [list](const Config& c) {
-          const std::int64_t rows = product_of(list, c["INSTR"]).m;
-          return rows * piece_of(c) % (4 * c["SUBGROUP"]) == 0;
-        }}},
-      {"shared_memory",
-       fmt::format("STAGES of both tiles must fit {} KiB, as must INSTR rows of the sums",
-                   shared / 1024),
-       {{"BM", "BN", "WM", "WN", "BK", "INSTR", "PAD", "STAGES"},
-        [=](const Config& c) {
-          return shared_bytes(shape, c, product_of(list, c["INSTR"])) <= shared;
-        }}},
-      {"registers",
-       "sums, fragments and what is loaded need more than 255 registers of a thread",
-       {{"BM", "BN", "WM", "WN", "BK", "INSTR", "SUBGROUP"},
-        [list](const Config& c) { return registers_of(c, product_of(list, c["INSTR"])) <= 255; }}},
-      {"register_file",
-       fmt::format("the threads of a workgroup need more than {} registers together", file),
-       {{"BM", "BN", "WM", "WN", "BK", "INSTR", "SUBGROUP"},
-        [=](const Config& c) {
-          return registers_of(c, product_of(list, c["INSTR"])) * threads_of(c) <= file;
-        }}},
-  };
+      .a_along_k = shape.a_along_k, .b_along_k = shape.b_along_k, .loaded = [](const Config& c) {
+        // 0 if a constraint is evaluated for WM > BM or WN > BN, which other constraints reject.
+        const std::int64_t threads = std::max(1, cooperative_threads(c));
+        return 4 * (std::int64_t{c["BM"] + c["BN"]} * c["BK"] / chunk / threads);
+      }};
 }
 
 struct Tile {
@@ -200,7 +119,7 @@ Alternative cooperative_space(const Shape& shape, const DeviceInfo& device) {
   append(a.constraints, alignment_constraints(shape));
   a.constraints.push_back(wide_enough("a_width", "VA", shape.in, shape.a_unit()));
   a.constraints.push_back(wide_enough("b_width", "VB", shape.in, shape.b_unit()));
-  append(a.constraints, tile_constraints(shape, device, list));
+  append(a.constraints, cooperative_constraints(tiles_of(shape), device, list));
   append(a.constraints, slice_constraints(shape, device));
   return a;
 }
@@ -235,7 +154,8 @@ LaunchPlan cooperative_plan(const Shape& shape, const DeviceInfo& device, const 
   add_parameters(defines, config);
   add_operation(defines, o);
   add_alignment(defines, shape, config);
-  KernelSource kernel = kernel_source(shape, device, "matrix", defines, threads_of(config));
+  KernelSource kernel =
+      kernel_source(shape, device, "matrix", defines, cooperative_threads(config));
   require_subgroups(kernel, device, config);
   LaunchPlan plan = plan_of_tiles(shape, device, config, std::move(kernel));
   add_alignment(plan, shape, device, config);
@@ -245,19 +165,8 @@ LaunchPlan cooperative_plan(const Shape& shape, const DeviceInfo& device, const 
 KernelWork cooperative_work(const Shape& shape, const DeviceInfo& device, const Config& config) {
   const MatrixOperation o = product_of(cooperative_products(shape.in, device), config["INSTR"]);
   const double bm = config["BM"], bn = config["BN"], bk = config["BK"];
-  const double wm = config["WM"], wn = config["WN"];
   LaunchWork work = work_of_tiles(shape, config);
-  work.threads = threads_of(config);
-  work.shared_bytes = static_cast<double>(shared_bytes(shape, config, o));
-  work.registers = beside_matrices * static_cast<double>(registers_of(config, o));
-  work.matrix_flops = 2 * bm * bn * bk * work.steps;
-  // A fragment of A serves all columns of a subgroup's part; those of B are read for each row.
-  const double read = subgroups_of(config) * (wm + wn * std::max(1.0, wm / (2.0 * o.m)));
-  work.shared_traffic = 2 * work.steps * bk * (bm + bn + read);
-  // Rows of a power of two bytes begin in the same banks.
-  work.conflicts = config["PAD"] != 0 ? 1 : std::clamp(bk / 16, 1.0, 8.0);
-  work.overlapped = config["STAGES"] > 1;
-  work.barriers = work.steps * (work.overlapped ? 1 : 2);
+  set_cooperative_work(work, tiles_of(shape), config, o);
   work.ahead_bytes = 2 * bk * (bm + bn);
   return work_of_launches(work, shape, config);
 }

@@ -16,6 +16,11 @@
 #define LINES BK
 #define LENGTH SPAN
 #endif
+#if PAIRS
+#define LINE_PLACE(line) line_place(true, line, STRIDE)
+#else
+#define LINE_PLACE(line) (uint64_t(line) * STRIDE)
+#endif
 #define GROUPS (LENGTH / 8)  // chunks of a line
 #define LOADS (LINES * GROUPS / THREADS)
 // Thread and chunk number to a line and an element of it. All factors are powers of two.
@@ -27,7 +32,7 @@ uvec4 CHUNK[LOADS];
 // Address of the thread's first chunk of the K step at k0.
 uint64_t FIRST_CHUNK(uint64_t base, uint k0) {
 #if ALONG_K
-  return base + (line_place(PAIRS != 0, START + LINE(0), STRIDE) + k0 + OFFSET(0)) * 2;
+  return base + (LINE_PLACE(START + LINE(0)) + k0 + OFFSET(0)) * 2;
 #else
   return base + (uint64_t(k0 + LINE(0)) * STRIDE + START + OFFSET(0)) * 2;
 #endif
@@ -38,9 +43,9 @@ uint64_t FIRST_CHUNK(uint64_t base, uint k0) {
 void LOAD(uint k0, uint k_end) {
   [[unroll]] for (uint i = 0; i < LOADS; ++i) {
 #if PAIRS && THREADS / GROUPS % 2 != 0
-    const uint64_t lines = line_place(true, LINE(i), STRIDE) - line_place(true, LINE(0), STRIDE);
+    const uint64_t lines = LINE_PLACE(LINE(i)) - LINE_PLACE(LINE(0));
 #else
-    const uint64_t lines = line_place(PAIRS != 0, i * THREADS / GROUPS, STRIDE);
+    const uint64_t lines = LINE_PLACE(i * THREADS / GROUPS);
 #endif
     const uint64_t skip = lines + i * THREADS % GROUPS * 8;
     const uint64_t at = BASE + skip * 2;
@@ -77,6 +82,7 @@ void STORE(uint stage) {
     matrix_memory[stage * STAGE_CHUNKS + PLACE + LINE(i) * PITCH + OFFSET(i) / 8] = CHUNK[i];
 }
 
+#undef LINE_PLACE
 #undef LINES
 #undef LENGTH
 #undef GROUPS

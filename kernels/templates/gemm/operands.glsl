@@ -78,25 +78,7 @@ uint group_m;
 #define ROWS_M args.m
 #endif
 
-float load_out(uint64_t at) {
-#if OUT_F16
-  return float(F16(at).v);
-#elif OUT_BF16
-  return float_from_bf16(uvec4(BF16(at).v)).x;
-#else
-  return F32(at).v;
-#endif
-}
-
-vec4 load_out4(uint64_t at) {
-#if OUT_F16
-  return vec4(F16x4(at).v);
-#elif OUT_BF16
-  return float_from_bf16(uvec4(BF16x4(at).v));
-#else
-  return F32x4(at).v;
-#endif
-}
+#include "common/load_out.glsl"
 
 // x * sigmoid(t). The exponent is capped so that no driver divides by infinity.
 vec4 gate(vec4 x, vec4 t) { return x / (1.0 + exp(min(-t, vec4(80.0)))); }

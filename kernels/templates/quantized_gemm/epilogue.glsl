@@ -14,17 +14,7 @@
 #if GATED
 #include "common/activation.glsl"
 #endif
-
-// An element of what is added.
-float load_out(uint64_t at) {
-#if OUT_F16
-  return float(F16(at).v);
-#elif OUT_BF16
-  return float_from_bf16(uvec4(BF16(at).v)).x;
-#else
-  return F32(at).v;
-#endif
-}
+#include "common/load_out.glsl"
 
 uint product_columns() { return GATED ? 2 * args.n : args.n; }
 
@@ -47,3 +37,25 @@ void put_gated(uint64_t c, uint row, uint col, float gate, float up) {
   store_out(c + (uint64_t(row) * args.n + col) * OUT_BYTES, activated * up);
 }
 #endif
+
+// Four neighbours of a row of the product; `col` is a multiple of 4 and may lie past the edge.
+void put4(uint64_t c, uint row, uint col, vec4 sum) {
+#if GATED
+  if (col / 2 < args.n) put_gated(c, row, col / 2, sum.x, sum.y);
+  if (col / 2 + 1 < args.n) put_gated(c, row, col / 2 + 1, sum.z, sum.w);
+#else
+  if (args.n % 4 != 0) {
+    [[unroll]] for (uint i = 0; i < 4; ++i) {
+      if (col + i < args.n) put(c, row, col + i, sum[i]);
+    }
+  } else if (col < args.n) {
+    const uint64_t place = uint64_t(row) * args.n + col;
+#if EPILOGUE == 1
+    sum += load_out4(args.added + uint64_t(col) * OUT_BYTES);
+#elif EPILOGUE == 2
+    sum += load_out4(args.added + place * OUT_BYTES);
+#endif
+    store_out4(c + place * OUT_BYTES, sum);
+  }
+#endif
+}

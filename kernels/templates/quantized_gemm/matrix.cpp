@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/planning/device_limits.hpp"
+#include "kernels/templates/quantized_gemm/cooperative.hpp"
 #include "kernels/templates/quantized_gemm/cores.hpp"
 #include "kernels/templates/quantized_gemm/plan.hpp"
 #include "kernels/templates/quantized_gemm/variant.hpp"
@@ -182,13 +183,36 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   return {work};
 }
 
+bool cooperative(const DeviceInfo& device) {
+  return device.language == Language::glsl;
+}
+
 }  // namespace
 
 Variant matrix() {
+  constexpr auto any_space = [](const Shape& shape, const DeviceInfo& device) {
+    return cooperative(device) ? cooperative_space(shape, device) : space(shape, device);
+  };
+  constexpr auto any_plan = [](const Shape& shape, const DeviceInfo& device, const Config& config) {
+    return cooperative(device) ? cooperative_plan(shape, device, config)
+                               : plan(shape, device, config);
+  };
+  constexpr auto any_defaults = [](const Shape& shape, const DeviceInfo& device) {
+    return cooperative(device) ? cooperative_defaults(shape, device) : defaults(shape, device);
+  };
+  // Only GLSL kernels have tiles of BM rows.
+  constexpr auto any_divisions = [](const Shape& shape, const Config& config) {
+    return config.has("BM") ? cooperative_divisions(shape, config) : divisions(shape, config);
+  };
   Variant variant = make_variant<Shape>(
-      "matrix", "HIP: a workgroup's waves share K and compute TN x RT tiles by matrix cores", space,
-      plan, defaults, divisions);
-  set_work<Shape>(variant, work);
+      "matrix",
+      "matrix cores. HIP: a workgroup's waves share K and compute TN x RT tiles; Vulkan: a "
+      "workgroup decodes a tile of weights to shared memory, for products of many rows",
+      any_space, any_plan, any_defaults, any_divisions);
+  set_work<Shape>(variant, [](const Shape& shape, const DeviceInfo& device, const Config& config) {
+    return cooperative(device) ? cooperative_work(shape, device, config)
+                               : work(shape, device, config);
+  });
   return variant;
 }
 

@@ -1,4 +1,4 @@
-// Quantised weights in chunks of 32 of a row, of which B has rows, or words as AWQ and GPTQ pack them: as in
+// Quantised weights in chunks of CHUNK_WEIGHTS of a row, of which B has rows, or words as AWQ and GPTQ pack them: as in
 // stored_weights.hip, where PACKING is described.
 #pragma once
 
@@ -47,13 +47,13 @@ WeightChunk load_stored_chunk(uint64_t integers, uint64_t scales, uint64_t zeros
 #endif
   }
 #if FORMAT == 0
-  [[unroll]] for (uint i = 0; i < 4; ++i) {
+  [[unroll]] for (uint i = 0; i < CHUNK_WEIGHTS / OF_WORD; ++i) {
     chunk.q[2 * i] = halves_of(word[i], 0);
     chunk.q[2 * i + 1] = halves_of(word[i], 4);
   }
   chunk.zero = 8.0;
 #else
-  [[unroll]] for (uint i = 0; i < 8; ++i) chunk.q[i] = word[i];
+  [[unroll]] for (uint i = 0; i < CHUNK_WEIGHTS / OF_WORD; ++i) chunk.q[i] = word[i];
   chunk.zero = 128.0;
 #endif
   const uint64_t group = index * CHUNK_WEIGHTS / GROUP;
