@@ -34,9 +34,9 @@ static_assert(few_registers + GROUPS * many_registers <=
                   (GROUPS + 1) * registers_at_launch<THREADS>(),
               "a warpgroup would wait for registers for ever");
 
-// Outputs pass through the place of their queries in shared memory, if they fit: lanes have pieces
-// of eight rows, and would write to eight lines of memory at once.
-constexpr bool staged = sizeof(Out) == 2 && padded_values <= padded;
+// Outputs pass through the place of their queries in shared memory, if they fit into panels of 128
+// bytes: lanes have pieces of eight rows, and would write to eight lines of memory at once.
+constexpr bool staged = sizeof(Out) == 2 && padded_values <= padded && QueryTile::width == 8;
 
 // Where a chunk of a row is in shared memory.
 GRETA_DEVICE u32 chunk_place(u32 line, u32 chunk) {
