@@ -171,6 +171,8 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   // The rates are those of 16-bit types.
   work.matrix_flops = rows * columns * k * (half_products(shape, device) ? 0.5 : 1);
   work.vector_flops = adds_units(shape, device) ? 2 * rows * columns * k / unit : 0;
+  // Both operands of each workgroup become f16.
+  if (as_f16(shape, device)) work.vector_flops += 4 * (rows + columns) * k;
   work.read_bytes = (rows + columns) * k;
   work.written_bytes = rows * columns * (split > 1 ? 4 : bytes_of(shape.out, 1));
   work.loads = work.read_bytes / 16;
