@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "runtime/device/layers.hpp"
+
 /// Elements of the matrices of hip-host's library of matrix products.
 namespace greta::device::hip::host {
 
