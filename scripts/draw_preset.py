@@ -137,7 +137,7 @@ class Draw:
     def quantize(self):
         fields = self.rows() | {"format": self.one_of(["e4m3", "e4m3", "int8"]),
                                 "scales": self.one_of(["row", "row", "block", "tensor"]),
-                                "fused": self.one_of(["none", "none", "rmsnorm", "add_rmsnorm", "silu_mul"])}
+                                "fused": self.one_of(["none", "none", "rmsnorm", "add_rmsnorm", "layernorm", "silu_mul"])}
         step = 128 if fields["scales"] == "block" else 4
         fields["cols"] = max(step, fields["cols"] // step * step)
         return fields | ({"layout": "packed"} if fields["fused"] == "silu_mul" else {})

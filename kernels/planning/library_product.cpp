@@ -17,24 +17,21 @@ std::vector<ConfigMigration> library_migrations() {
   return {added("SPLITK", 0)};
 }
 
+std::uint64_t library_workspace(const Config& config) {
+  constexpr std::uint64_t mib = 1 << 20;
+  return static_cast<std::uint64_t>(config["WORKSPACE_MIB"]) * mib;
+}
+
 LaunchPlan library_plan(std::string name, const DeviceInfo& device, const Config& config,
                         MatrixProduct product, const LibraryOperands& operands) {
-  constexpr std::uint64_t mib = 1 << 20;
-  product.workspace_bytes = static_cast<std::uint64_t>(config["WORKSPACE_MIB"]) * mib;
+  product.workspace_bytes = library_workspace(config);
   product.rank = static_cast<std::uint32_t>(config["RANK"]);
-  const Argument none = std::uint64_t{0};
-  const auto given = [&](const std::optional<std::size_t>& operand) {
-    return operand ? Argument(OperandArgument{*operand}) : none;
-  };
   Launch launch;
-  launch.arguments = {OperandArgument{operands.a},
-                      OperandArgument{operands.b},
-                      OperandArgument{operands.added},
-                      OperandArgument{operands.result},
-                      given(operands.bias),
-                      product.workspace_bytes > 0 ? Argument(WorkspaceArgument{0}) : none,
-                      given(operands.scales_a),
-                      given(operands.scales_b)};
+  launch.arguments = {
+      operands.a,        operands.b,
+      operands.added,    operands.result,
+      operands.bias,     product.workspace_bytes > 0 ? Argument(WorkspaceArgument{0}) : no_operand,
+      operands.scales_a, operands.scales_b};
   KernelSource source;
   source.name = std::move(name);
   source.language = device.language;

@@ -1,7 +1,6 @@
 #pragma once
 
-#include <cstddef>
-#include <optional>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -10,12 +9,14 @@
 /// Products by the vendor's library: what the variants `vendor` of several operations share.
 namespace greta::kernels {
 
-/// The operation's tensors that a product of the library reads and writes, by number.
+inline const Argument no_operand = std::uint64_t{0};
+
+/// What a product of the library reads and writes: operands, or parts of the workspace.
 struct LibraryOperands {
-  std::size_t a = 0, b = 1;
-  std::size_t added = 0;  ///< the matrix that is added, or the result if there is none
-  std::size_t result = 0;
-  std::optional<std::size_t> bias{}, scales_a{}, scales_b{};
+  Argument a = OperandArgument{0}, b = OperandArgument{1};
+  Argument added;  ///< the matrix that is added, or the result if there is none
+  Argument result;
+  Argument bias = no_operand, scales_a = no_operand, scales_b = no_operand;
 };
 
 /// Returns the parameters of a product:
@@ -27,8 +28,11 @@ std::vector<Parameter> library_parameters();
 /// Returns how earlier configurations are carried over.
 std::vector<ConfigMigration> library_migrations();
 
+/// Returns the bytes of a configuration's WORKSPACE_MIB.
+std::uint64_t library_workspace(const Config& config);
+
 /// Returns the plan of one product of the library, whose rank and workspace are those of `config`.
-/// `name`: of the kernel, e.g. "gemm/vendor".
+/// `name`: of the kernel, e.g. "gemm/vendor". The workspace begins with the library's.
 LaunchPlan library_plan(std::string name, const DeviceInfo& device, const Config& config,
                         MatrixProduct product, const LibraryOperands& operands);
 

@@ -52,6 +52,10 @@ std::function<Value(std::int64_t, std::int64_t)> elements_of(
     const auto norm = std::make_shared<rows::RmsNorm>(problem, inputs);
     return [norm](std::int64_t row, std::int64_t col) { return norm->normalised(row, col); };
   }
+  if (fused == "layernorm") {
+    const auto norm = std::make_shared<rows::LayerNorm>(problem, inputs);
+    return [norm](std::int64_t row, std::int64_t col) { return norm->normalised(row, col); };
+  }
   if (fused == "none") {
     return [cols, x = keep_tensor(inputs, "X")](std::int64_t row, std::int64_t col) {
       const double value = x->at(static_cast<std::size_t>(row * cols + col));

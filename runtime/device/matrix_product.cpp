@@ -14,6 +14,8 @@ std::string_view text_of(MatrixScales scales) {
       return " scales=tensor";
     case MatrixScales::row:
       return " scales=row";
+    case MatrixScales::block:
+      return " scales=block";
     default:
       return "";
   }

@@ -13,16 +13,20 @@ enum class MatrixScales : std::uint8_t {
   none,
   tensor,  ///< all elements of an operand
   row,     ///< a row of op(A), with m scales; a column of op(B), with n scales
+  /// 128 k of a row of op(A), with ceil(k / 128) x m scales: those of neighbouring rows are
+  /// neighbours. 128 k of 128 columns of op(B), with ceil(n / 128) x ceil(k / 128) scales, where
+  /// rows are padded to multiples of 4 scales. Addresses are multiples of 16 bytes.
+  block,
 };
 
 /// A matrix product that a vendor's library computes: D = alpha op(A) op(B) + beta C + bias. All
 /// matrices are row-major. op(A) is m x k, op(B) is k x n, C and D are m x n, and
 /// the bias has n elements. Sums are in f32, as are alpha and beta. Scales multiply the elements
-/// of A and B.
+/// of A and B. Products of i8 are sums in i32, with alpha 1, beta 0 and no bias.
 struct MatrixProduct {
   std::uint64_t m = 0, n = 0, k = 0;
   DType in = DType::f16;      ///< of A and B; u8: fp8 (e4m3), which has scales
-  DType out = DType::f16;     ///< of C, D and the bias
+  DType out = DType::f16;     ///< of C, D and the bias; i32 of i8, and only of these
   bool transposed_a = false;  ///< A is stored as k x m
   bool transposed_b = false;  ///< B is stored as n x k
   bool bias = false;

@@ -145,12 +145,16 @@ class Quantized(Calls):
         largest, packed = LARGEST[form], fused == "silu_mul" and a.get("layout") == "packed"
         types = {"e4m3": self.torch.float8_e4m3fn, "e5m2": self.torch.float8_e5m2, "int8": self.torch.int8}
         x, other = self.tensor(rows, 2 * cols if packed else cols, dtype=dtype), self.tensor(rows, cols, dtype=dtype)
-        weight, given = self.tensor(cols, dtype=dtype), self.scales(1)
+        weight, bias, given = self.tensor(cols, dtype=dtype), self.tensor(cols, dtype=dtype), self.scales(1)
+        affine = {"weight_bias": (weight, bias), "weight": (weight, None), "none": (None, None)}[a.get("affine", "weight_bias")]
 
         def fuse(x, other, weight):
             if fused == "silu_mul":
                 gate, up = (x[:, :cols], x[:, cols:]) if packed else (x, other)
                 return None, self.functional.silu(gate.float()) * up.float()
+            if fused == "layernorm":
+                one, two = (part if part is None else part.float() for part in affine)
+                return None, self.functional.layer_norm(x.float(), (cols,), one, two)
             total = x.float() + other.float() if fused == "add_rmsnorm" else x.float()
             if fused == "none":
                 return None, total

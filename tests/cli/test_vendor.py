@@ -6,7 +6,7 @@ import unittest
 from cli_case import Case
 
 PROBLEM = ("gemm", "--m", "9", "--n", "8", "--k", "16")
-ALGORITHM = (r"algorithm (0, tile 8x8, stages 16x1, (1 slice|[248] slices summed in f32)|1, tile 8x8, stages 16x1, 1 slice), "
+ALGORITHM = (r"algorithm (0, tile 8x8, stages 16x1, (1 slice|[248] slices summed in [fi]32)|1, tile 8x8, stages 16x1, 1 slice), "
              r"cluster 1x1x1")
 ATTENTION = ("attention", "--batch", "1", "--heads", "2", "--kv_heads", "1", "--q", "3", "--kv", "9", "--dim", "16")
 SCALED = ("scaled_gemm", "--m", "9", "--n", "16", "--k", "32")
@@ -55,11 +55,12 @@ class Vendor(Case):
 
     def test_scaled_products_are_compared_where_the_library_computes_them(self):
         # The default is enough to compare with, and the only kernel that must be compiled.
-        for scales in ("tensor", "row"):
-            report = json.loads(self.tune("--allow", "vendor", "--json", "--scales", scales, problem=SCALED, budget=1))
+        blocks = ("scaled_gemm", "--m", "12", "--n", "16", "--k", "144", "--scales", "block")
+        for problem in (SCALED, (*SCALED, "--scales", "row"), blocks, (*SCALED, "--format", "int8")):
+            report = json.loads(self.tune("--allow", "vendor", "--json", problem=problem, budget=1))
             self.assertGreater(report["vendor"]["ratio"], 0)
             self.assertRegex(report["vendor"]["algorithm"], f"^{ALGORITHM}$")
-        for more in (("--scales", "block"), ("--format", "e5m2"), ("--format", "int8")):
+        for more in (("--scales", "block"), ("--format", "e5m2"), ("--format", "int8", "--scales", "block")):
             report = json.loads(self.tune("--allow", "vendor", "--json", *more, problem=SCALED, budget=1))
             self.assertIsNone(report["vendor"], more)
 
@@ -69,6 +70,33 @@ class Vendor(Case):
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         for dtype in ("bf16", "f16", "f32"):
             self.assertRegex(result.stdout, rf"vendor +{dtype} to {dtype}: [1-9]\d* passed, 0 failed")
+
+    def test_scales_of_blocks_and_sums_of_integers_are_right(self):
+        """Rows, columns and k that fill neither tiles nor blocks, nor fours of blocks."""
+        for more in (("--m", "4", "--n", "8", "--k", "16", "--scales", "block"),
+                     ("--m", "68", "--n", "264", "--k", "784", "--scales", "block", "--dtype", "f16"),
+                     ("--m", "100", "--n", "132", "--k", "4240", "--scales", "block", "--dtype", "f32"),
+                     ("--m", "1", "--n", "4", "--k", "16", "--format", "int8"),
+                     ("--m", "37", "--n", "260", "--k", "400", "--format", "int8", "--scales", "row", "--dtype", "f16"),
+                     ("--m", "67", "--n", "76", "--k", "8192", "--format", "int8", "--scales", "row", "--dtype", "f32")):
+            with self.subTest(more):
+                result = self.run_tune("verify", "scaled_gemm", *more, "--variant", "vendor", "--sample", "4", "--seed", "1",
+                                       "--device", "hip-host:0", "--json")
+                self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+                of_vendor, = json.loads(result.stdout)["variants"]
+                self.assertEqual(of_vendor["wrong"], 0)
+                self.assertGreater(of_vendor["right"], 0)
+
+    def test_scaled_products_that_it_does_not_compute_are_refused(self):
+        for more, reason in ((("--m", "9", "--scales", "block"), "rows_of_blocks: "),
+                             (("--m", "8", "--scales", "block", "--format", "int8"), "scales_of_blocks: "),
+                             (("--m", "8", "--format", "e5m2"), "format: ")):
+            refused = self.run_tune("verify", "scaled_gemm", "--n", "16", "--k", "32", *more, "--variant", "vendor",
+                                    "--device", "hip-host:0")
+            self.refused(refused, 2, "--variant vendor", reason)
+        refused = self.run_tune("verify", "scaled_gemm", "--m", "8", "--n", "18", "--k", "32", "--format", "int8",
+                                "--variant", "vendor", "--device", "hip-host:0")
+        self.refused(refused, 2, "--variant vendor", "alignment: n must be a multiple of 4")
 
     def test_attention_is_right_and_compared(self):
         result = self.run_tune("verify", "attention", "--variant", "vendor", "--problems", "40", "--seed", "1",
@@ -101,8 +129,6 @@ class Vendor(Case):
         self.assertEqual(unranked.returncode, 1)
         self.assertRegex(unranked.stderr, r"^greta-tune: nothing was verified: hip-host [\d.]+: 2 slices of K need 288 bytes "
                                           r"of workspace\n$")
-        refused = self.run_tune("verify", *SCALED, "--variant", "vendor", "--scales", "block", "--device", "hip-host:0")
-        self.refused(refused, 2, "--variant vendor", "scales_of_blocks: ")
         self.refused(self.run_tune("verify", *PROBLEM, "--config", "vendor RANK=99 WORKSPACE_MIB=4 SPLITK=0", "--device",
                                    "hip-host:0"), 2, "--config: ", "RANK=99 is not one of")
         # GRETA's own compilers have no library.

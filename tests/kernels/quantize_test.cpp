@@ -168,6 +168,11 @@ TEST(Quantize, FusedOperationsAreRightWithRowsApart) {
   for (const char* key :
        {"quantize dtype=bf16 out=u8 scales=block fused=rmsnorm rows=5 cols=264",
         "quantize dtype=f16 out=u8 format=int8 fused=add_rmsnorm x_stride=\"272\" rows=3 cols=264",
+        "quantize dtype=bf16 out=u8 format=e4m3_fnuz fused=layernorm x_stride=\"304\" "
+        "q_stride=\"272\" rows=5 cols=264",
+        "quantize dtype=f32 out=u8 format=int8 scales=block fused=layernorm affine=weight rows=3 "
+        "cols=516",
+        "quantize dtype=f16 out=u8 scales=tensor fused=layernorm affine=none rows=9 cols=136",
         "quantize dtype=f32 out=u8 format=e5m2_fnuz scales=tensor fused=silu_mul rows=3 cols=516",
         "quantize dtype=f16 out=u8 scales=block fused=silu_mul layout=packed x_stride=\"400\" "
         "q_stride=\"144\" rows=9 cols=136"}) {
@@ -197,12 +202,30 @@ TEST(Quantize, WritesWhatScaledGemmReads) {
   }
 }
 
-TEST(Quantize, RefusesRowsOfNoWholeWordsAndPackedOperandsOfOthers) {
+TEST(Quantize, LayerNormsFarFromZeroKeepTheirDigits) {
+  const Problem problem =
+      catalog()
+          .read(
+              "quantize dtype=f32 out=u8 format=int8 fused=layernorm affine=none rows=4 cols=1000")
+          .value();
+  const auto inputs = inputs_of(quantize(), problem, {{"X", [](std::int64_t row, std::int64_t col) {
+                                                         return 1e6 * static_cast<double>(row + 1) +
+                                                                0.5 * static_cast<double>(col % 64);
+                                                       }}});
+  for (const std::string& id : unlike_devices()) {
+    expect_right_for(quantize(), problem, inputs, device(id));
+  }
+}
+
+TEST(Quantize, RefusesRowsOfNoWholeWordsAndAttributesOfOtherOperations) {
   using Fields = std::vector<std::pair<std::string, std::string>>;
-  for (const Fields& fields : {Fields{{"rows", "2"}, {"cols", "6"}},
-                               Fields{{"rows", "2"}, {"cols", "8"}, {"x_stride", "9"}},
-                               Fields{{"rows", "2"}, {"cols", "8"}, {"q_stride", "10"}},
-                               Fields{{"rows", "2"}, {"cols", "8"}, {"layout", "packed"}}}) {
+  for (const Fields& fields :
+       {Fields{{"rows", "2"}, {"cols", "6"}},
+        Fields{{"rows", "2"}, {"cols", "8"}, {"x_stride", "9"}},
+        Fields{{"rows", "2"}, {"cols", "8"}, {"q_stride", "10"}},
+        Fields{{"rows", "2"}, {"cols", "8"}, {"layout", "packed"}},
+        Fields{{"rows", "2"}, {"cols", "8"}, {"affine", "none"}},
+        Fields{{"rows", "2"}, {"cols", "8"}, {"fused", "rmsnorm"}, {"affine", "weight"}}}) {
     EXPECT_FALSE(make_problem(quantize(), {fields, "bf16", "u8"}));
   }
 }

@@ -63,6 +63,8 @@ const std::map<std::string, std::vector<const char*>>& strided_problems() {
         "cols=1001"}},
       {"quantize",
        {"quantize dtype=f16 out=u8 x_stride=\"264\" q_stride=\"272\" rows=5 cols=256",
+        "quantize dtype=bf16 out=u8 fused=layernorm x_stride=\"264\" q_stride=\"272\" rows=5 "
+        "cols=256",
         "quantize dtype=f32 out=u8 scales=block fused=add_rmsnorm x_stride=\"1004\" "
         "q_stride=\"1008\" rows=9 cols=1000"}},
       {"rope",

@@ -36,7 +36,7 @@ class DrawPreset(unittest.TestCase):
                 self.assertTrue(one["op"] == "quantize" or one["m"] >= 1 and one["n"] >= 64)
         for field, values in (("format", {"e4m3", "e5m2", "int8"}), ("scales", {"tensor", "row", "block"}),
                               ("group", {32, 64, 128}), ("weights", {"int4", "int8"}), ("zeros", {"none", "groups"}),
-                              ("fused", {"none", "rmsnorm", "add_rmsnorm", "silu_mul"})):
+                              ("fused", {"none", "rmsnorm", "add_rmsnorm", "layernorm", "silu_mul"})):
             self.assertEqual({one[field] for one in drawn if field in one}, values)
         for op in ops[:2]:
             rows = [one["m"] for one in drawn if one["op"] == op]

@@ -84,7 +84,7 @@ class Quantized(unittest.TestCase):
 
     def test_rows_of_codes(self):
         for scales, shape in (("row", (6, 1, 1)), ("block", (6, 2, 1)), ("tensor", (1,))):
-            for fused in ("none", "rmsnorm", "add_rmsnorm", "silu_mul"):
+            for fused in ("none", "rmsnorm", "add_rmsnorm", "layernorm", "silu_mul"):
                 for _, (q, scale, total) in peers("quantize", "f16", rows=6, cols=256, scales=scales, fused=fused):
                     self.assertEqual((q.shape, q.dtype.name, scale.shape), ((6, 256), "float8_e4m3fn", shape))
                     self.assertEqual(total.dtype.name if fused == "add_rmsnorm" else total,

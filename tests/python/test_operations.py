@@ -198,6 +198,23 @@ class OnEachDevice(OneDevice):
         with self.assertRaises(ValueError):
             self.runtime.quantize(a, q, scales, residual=a)
 
+    def test_quantize_after_a_layer_norm(self):
+        x, weight, bias = values(6, 256), values(256), values(256)
+        a, w, b = self.make(x, weight, bias)
+        q, scales = self.runtime.empty((6, 256), "u8"), self.runtime.empty((6, 1))
+        for given in ({}, {"weight": w}, {"weight": w, "bias": b}):
+            self.runtime.quantize(a, q, scales, numbers="int8", layernorm=True, **given)
+            y = (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + 1e-5)
+            y = y * (weight if "weight" in given else 1) + (bias if "bias" in given else 0)
+            s = np.abs(y).max(1, keepdims=True) / 127
+            self.check(scales, s)
+            self.assertLess(np.abs(q.numpy().view("int8") - y / s).max(), 0.501)
+        for wrong in ({"bias": b}, {"layernorm": True, "up": a}, {"layernorm": True, "residual": a, "weight": w}):
+            with self.assertRaises(ValueError):
+                self.runtime.quantize(a, q, scales, **wrong)
+        with self.assertRaisesRegex(greta.GretaError, "a bias is given with its weight"):
+            self.runtime.quantize(a, q, scales, layernorm=True, bias=b)
+
     def test_elements(self):
         x, y = values(6, 32), values(6, 32)
         a, b = self.make(x, y)

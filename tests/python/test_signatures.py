@@ -12,7 +12,8 @@ class Signatures(Case):
 
     SHARED = {"greta_kv_update_pages": "kv_update", "greta_quantized_experts": "experts",
               "greta_scaled_experts": "experts",
-              "greta_quantized_gemm_fused": "quantized_gemm"}
+              "greta_quantized_gemm_fused": "quantized_gemm",
+              "greta_quantize_layernorm": "quantize"}
 
     def operations(self):
         first = _abi.HANDLE

@@ -1,9 +1,8 @@
-// Mean and variance of rows. A row's first element is taken from all of them: what is left is exact
-// where they are close together, however far from zero, and its mean is no further from zero than an
-// element is from the mean. Source of merge(): Chan, Golub, LeVeque, "Updating Formulae and a
-// Pairwise Algorithm for Computing Sample Variances", 1979.
+// The layer norm of rows.
 
 #include "common/norms.glsl"
+
+#include "common/mean_variance.glsl"  // after the extensions of the former
 
 #define PART_BYTES 12
 
@@ -13,9 +12,6 @@ struct Row {
 };
 struct Raw {
   X_RAW in_;
-};
-struct Statistic {
-  float count, mean, squares;  // squares: of the distances from the mean, summed
 };
 
 Row row_at(uint row) {
@@ -28,29 +24,6 @@ Raw load(Row row, uint col) { return Raw(load_vector(args.in_ + (row.in_ + col) 
 void take(Row row, Raw raw, uint col, out float x[VEC]) {
   unpack(raw.in_, x);
   [[unroll]] for (uint j = 0; j < VEC; ++j) x[j] -= row.first;
-}
-
-Statistic nothing() { return Statistic(0.0, 0.0, 0.0); }
-
-Statistic merge(Statistic a, Statistic b) {
-  const float count = a.count + b.count, share = b.count / max(count, 1.0);
-  const float apart = b.mean - a.mean;
-  return Statistic(count, a.mean + apart * share,
-                   a.squares + b.squares + apart * apart * (a.count * share));
-}
-#if SUBGROUP > 0
-Statistic across(Statistic s, uint mask) {
-  return Statistic(subgroupShuffleXor(s.count, mask), subgroupShuffleXor(s.mean, mask),
-                   subgroupShuffleXor(s.squares, mask));
-}
-#endif
-
-Statistic gather(float x[ITEMS][VEC], uint have) {
-  const float count = float(have * VEC), mean = sum_of(x) / max(count, 1.0);
-  [[unroll]] for (uint i = 0; i < ITEMS; ++i)
-    [[unroll]] for (uint j = 0; j < VEC; ++j)
-      x[i][j] = WHOLE != 0 || i < have ? x[i][j] - mean : 0.0;
-  return Statistic(count, mean, sum_of_squares(x));
 }
 
 Statistic get_part(uint64_t at) { return Statistic(F32(at).v, F32(at + 4).v, F32(at + 8).v); }

@@ -1,5 +1,4 @@
-// What norms of rows share: their weights, and the sum of squares. The operation says whether it has
-// WEIGHT and BIAS.
+// What norms of rows share: their weights. The operation says whether it has WEIGHT and BIAS.
 
 #if !defined(WEIGHT) || !defined(BIAS)
 #error "WEIGHT and BIAS must be defined"
@@ -38,10 +37,4 @@ void apply(Fixed fixed_, inout float x[VEC]) {
   unpack(fixed_.bias, e);
   [[unroll]] for (uint j = 0; j < VEC; ++j) x[j] += e[j];
 #endif
-}
-
-float sum_of_squares(float x[ITEMS][VEC]) {
-  [[unroll]] for (uint i = 0; i < ITEMS; ++i)
-    [[unroll]] for (uint j = 0; j < VEC; ++j) x[i][j] *= x[i][j];
-  return sum_of(x);
 }

@@ -1,41 +1,11 @@
 // What norms of rows share: their weights.
 #pragma once
 
-#if !defined(WEIGHT) || !defined(BIAS)
-#error "WEIGHT and BIAS must be defined"
-#endif
-
 #include "common/activation.hip"
+#include "common/affine.hip"
 #include "common/inverse_root.hip"
 #include "common/rows.hip"
 
-// Of VEC columns.
-struct Affine {
-#if WEIGHT
-  Vector weight;
-#endif
-#if BIAS
-  Vector bias;
-#endif
-};
-
 GRETA_DEVICE Affine load_affine(const Arguments& args, u32 col) {
-  Affine affine = {};
-#if WEIGHT
-  affine.weight = load_vector(args.weight + col);
-#endif
-#if BIAS
-  affine.bias = load_vector(args.bias + col);
-#endif
-  return affine;
-}
-
-GRETA_DEVICE float apply(const Affine& affine, u32 j, float x) {
-#if WEIGHT
-  x *= element(affine.weight, j);
-#endif
-#if BIAS
-  x += element(affine.bias, j);
-#endif
-  return x;
+  return load_affine(args.weight, args.bias, col);
 }

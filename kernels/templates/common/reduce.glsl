@@ -10,16 +10,13 @@
 // does all. The workgroup has THREADS, in whole subgroups.
 #pragma once
 
-#if !defined(REDUCED) || !defined(LANES) || !defined(THREADS) || !defined(SUBGROUP)
-#error "REDUCED, LANES, THREADS and SUBGROUP must be defined"
+#if !defined(REDUCED) || !defined(LANES)
+#error "REDUCED and LANES must be defined"
 #endif
+
+#include "common/thread_index.glsl"
 
 #if SUBGROUP > 0
-#if THREADS % SUBGROUP != 0
-#error "SUBGROUP divides THREADS"
-#endif
-uint thread_index() { return gl_SubgroupID * SUBGROUP + gl_SubgroupInvocationID; }
-
 #if LANES > SUBGROUP
 #define WAVES (LANES / SUBGROUP)
 shared REDUCED wave_parts[2 * (THREADS / SUBGROUP)];
@@ -47,8 +44,6 @@ REDUCED reduce_threads(REDUCED value, uint turn) {
 }
 
 #else
-uint thread_index() { return gl_LocalInvocationIndex; }
-
 #if LANES > 1
 shared REDUCED thread_parts[THREADS];
 #endif

@@ -63,6 +63,7 @@
 #extension GL_KHR_shader_subgroup_shuffle : require
 #endif
 #include "common/elementwise.glsl"
+#include "common/values.glsl"
 
 #define LANES (THREADS / ROWS)
 #define CHUNK (LANES * ITEMS * VEC)  // elements that a row's threads have at a time
@@ -81,14 +82,6 @@ layout(push_constant, std430) uniform Arguments {
 // Elements before a row, of inputs and of outputs.
 uint64_t in_row(uint row) { return uint64_t(row) * (X_STRIDE > 0 ? uint(X_STRIDE) : args.cols); }
 uint64_t out_row(uint row) { return uint64_t(row) * (Y_STRIDE > 0 ? uint(Y_STRIDE) : args.cols); }
-
-// Of numbers in registers: eight running ones, then these.
-float sum_of(float x[ITEMS][VEC]) {
-  float part[8] = float[8](0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0);
-  [[unroll]] for (uint i = 0; i < ITEMS; ++i)
-    [[unroll]] for (uint j = 0; j < VEC; ++j) part[(i * VEC + j) % 8] += x[i][j];
-  return ((part[0] + part[4]) + (part[2] + part[6])) + ((part[1] + part[5]) + (part[3] + part[7]));
-}
 
 float largest_of(float x[ITEMS][VEC]) {
   float part[4] = float[4](x[0][0], x[0][0], x[0][0], x[0][0]);

@@ -66,8 +66,17 @@
 #error "WHOLE and STAY are for rows that are held"
 #endif
 
-#include "common/elementwise.hip"
-#include "common/reduce.hip"
+// Each thread's first vectors of a chunk that need no test whether they lie inside. Without their
+// tests, compilers load the vectors of long rows that are HELD so early that registers spill.
+#if WHOLE
+#define SURE ITEMS
+#elif KIND != STAGED
+#define SURE 0
+#elif !defined(SURE)
+#error "SURE must be defined"
+#endif
+
+#include "common/values.hip"
 
 #define LANES (THREADS / ROWS)
 // Where a thread holds few elements, or stays, what rows have in common is loaded along with them;
@@ -78,15 +87,6 @@ constexpr bool fixed_first = KEEP == IN_REGISTERS;
 constexpr bool fixed_first = STAY || ITEMS * VEC <= 16;
 #endif
 constexpr u32 chunk = LANES * ITEMS * VEC;  // elements that a row's threads have at a time
-// Each thread's first vectors of a chunk that need no test whether they lie inside. Without their
-// tests, compilers load the vectors of long rows that are HELD so early that registers spill.
-#if WHOLE
-#define SURE ITEMS
-#elif KIND != STAGED
-#define SURE 0
-#elif !defined(SURE)
-#error "SURE must be defined"
-#endif
 
 struct Arguments {
   const In *in, *other;              // rows x cols; in may be out; null where there is none
@@ -124,8 +124,6 @@ GRETA_DEVICE u64 out_row(const Arguments& args, u32 row) {
   }
 #endif
 
-typedef float Values[ITEMS][VEC];
-
 template <typename F>
 GRETA_DEVICE void each(Values& x, F f) {
   GRETA_UNROLL
@@ -133,17 +131,6 @@ GRETA_DEVICE void each(Values& x, F f) {
     GRETA_UNROLL
     for (u32 j = 0; j < VEC; ++j) x[i][j] = f(x[i][j]);
   }
-}
-
-GRETA_DEVICE float sum_of_squares(const Values& x) {
-  float part[1][VEC];
-  GRETA_UNROLL
-  for (u32 j = 0; j < VEC; ++j) {
-    part[0][j] = x[0][j] * x[0][j];
-    GRETA_UNROLL
-    for (u32 i = 1; i < ITEMS; ++i) part[0][j] = multiply_add(x[i][j], x[i][j], part[0][j]);
-  }
-  return reduce_values(part, Add{});
 }
 
 template <typename Op>
@@ -165,9 +152,6 @@ GRETA_DEVICE u32 vectors_before(u32 first, u32 end) {
   const u32 mine = column(first, 0);
   return mine < end ? smaller(ITEMS, (end - mine - 1) / (LANES * VEC) + 1) : 0;
 }
-
-// Whether the i-th of these does.
-GRETA_DEVICE bool lies_before(u32 i, u32 have) { return i < SURE || i < have; }
 
 template <typename Op>
 GRETA_DEVICE void load_vectors(const Op& op, u32 first, u32 have,

@@ -51,10 +51,10 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
   // In the order of the operation's tensors: A, B, bias, residual, C.
   LibraryOperands operands;
   std::size_t next = 2;
-  if (shape.bias) operands.bias = next++;
-  operands.added = next;
+  if (shape.bias) operands.bias = OperandArgument{next++};
+  operands.added = OperandArgument{next};
   if (shape.residual) ++next;
-  operands.result = next;
+  operands.result = OperandArgument{next};
   return library_plan("gemm/vendor", device, config, product, operands);
 }
 

@@ -24,9 +24,13 @@ Shape shape_of(const Problem& problem) {
                                      : Scales::row;
   const std::string fused = problem.attribute("fused", "none");
   if (fused == "rmsnorm") shape.fused = Fused::rmsnorm;
+  if (fused == "layernorm") shape.fused = Fused::layernorm;
   if (fused == "add_rmsnorm") shape.fused = Fused::add_rmsnorm;
   if (fused == "silu_mul") shape.fused = Fused::silu_mul;
   shape.packed = problem.attribute("layout", "separate") == "packed";
+  const std::string affine = problem.attribute("affine", "weight_bias");
+  shape.weight = shape.norm() && affine != "none";
+  shape.bias = shape.fused == Fused::layernorm && affine == "weight_bias";
   shape.epsilon = rows::epsilon(problem);
   shape.x_stride = problem.stride("x_stride", shape.packed_x());
   shape.q_stride = problem.stride("q_stride", shape.cols);
@@ -48,7 +52,8 @@ std::vector<TensorSpec> tensors(const Problem& problem) {
     list = {matrix("X", Role::input, s.packed_x())};
   }
   if (s.fused == Fused::add_rmsnorm) list.push_back(matrix("residual", Role::input, s.cols));
-  if (s.norm()) list.push_back({"weight", Role::input, s.in, 1, s.cols});
+  if (s.weight) list.push_back({"weight", Role::input, s.in, 1, s.cols});
+  if (s.bias) list.push_back({"bias", Role::input, s.in, 1, s.cols});
   if (s.scales == Scales::tensor) list.push_back({"scale", Role::input, DType::f32, 1, 1});
   if (s.fused == Fused::add_rmsnorm) list.push_back(matrix("sum", Role::output, s.cols));
   list.push_back({"Q", Role::output, DType::u8, s.rows, s.cols, s.q_stride});
@@ -60,9 +65,11 @@ std::vector<TensorSpec> tensors(const Problem& problem) {
 
 /// Operations per element: those of what is fused, a comparison and a product.
 Work work(const Problem& problem) {
-  constexpr double fused[] = {0, 4, 5, 5};
+  constexpr double fused[] = {0, 3, 6, 4, 5};
   const Shape s = shape_of(problem);
-  return work_per_element(tensors(problem), problem, 2 + fused[static_cast<std::size_t>(s.fused)]);
+  return work_per_element(
+      tensors(problem), problem,
+      2 + fused[static_cast<std::size_t>(s.fused)] + (s.weight ? 1 : 0) + (s.bias ? 1 : 0));
 }
 
 /// Codes are stored in words of four, and each operand's rows begin at such words.
@@ -79,8 +86,12 @@ Result<void> check(const Problem& problem) {
     return bad_field("layout", "packed", "needs fused=silu_mul, whose gate and up are packed");
   }
   const std::string epsilon = problem.attribute("epsilon", "");
-  if (!epsilon.empty() && s.fused != Fused::rmsnorm && s.fused != Fused::add_rmsnorm) {
-    return bad_field("epsilon", epsilon, "needs fused=rmsnorm or fused=add_rmsnorm");
+  if (!epsilon.empty() && !s.norm()) {
+    return bad_field("epsilon", epsilon, "needs a norm, e.g. fused=rmsnorm");
+  }
+  const std::string affine = problem.attribute("affine", "");
+  if (!affine.empty() && s.fused != Fused::layernorm) {
+    return bad_field("affine", affine, "needs fused=layernorm: RMS norms have a weight");
   }
   return {};
 }
@@ -95,12 +106,14 @@ std::vector<Attribute> attributes() {
           {.name = "fused",
            .help = "operation whose result is quantised, in f32. none: X itself",
            .fallback = "none",
-           .allowed = {"none", "rmsnorm", "add_rmsnorm", "silu_mul"}},
+           .allowed = {"none", "rmsnorm", "add_rmsnorm", "silu_mul", "layernorm"}},
           {.name = "layout",
            .help = "gate and up of silu_mul: separate tensors, or packed into one whose rows hold "
                    "gate, then up",
            .fallback = "separate",
            .allowed = {"separate", "packed"}},
+          rows::affine_attribute("what scales and shifts a layer norm",
+                                 {"weight_bias", "weight", "none"}),
           rows::epsilon_attribute(),
           stride_attribute("x_stride",
                            "elements from one row to the next, of every input that has rows and of "
@@ -119,15 +132,18 @@ std::vector<Problem> parts(const Problem& problem) {
   Problem second = problem;
   std::erase_if(second.attributes, [](const auto& attribute) {
     const std::string& name = attribute.first;
-    return name == "fused" || name == "layout" || name == "epsilon" || name == "x_stride";
+    return name == "fused" || name == "layout" || name == "affine" || name == "epsilon" ||
+           name == "x_stride";
   });
   if (s.fused == Fused::silu_mul) {
     if (s.x_stride != s.packed_x()) return {};  // silu_mul has no strides
     if (s.packed) first.attributes.emplace_back("layout", "packed");
     return {first, second};
   }
-  const std::string epsilon = problem.attribute("epsilon", "");
-  if (!epsilon.empty()) first.attributes.emplace_back("epsilon", epsilon);
+  for (const char* name : {"affine", "epsilon"}) {
+    const std::string value = problem.attribute(name, "");
+    if (!value.empty()) first.attributes.emplace_back(name, value);
+  }
   const std::string stride = problem.attribute("x_stride", "");
   if (!stride.empty()) {
     first.attributes.emplace_back("x_stride", stride);

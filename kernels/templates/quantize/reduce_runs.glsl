@@ -3,6 +3,8 @@
 // shared memory does all.
 #pragma once
 
+#include "common/thread_index.glsl"
+
 shared uint run_parts[THREADS];
 
 // Of f32 as bits with `sums`.
@@ -11,11 +13,6 @@ uint merged(uint a, uint b, bool sums) {
 }
 
 #if SUBGROUP > 0
-#if THREADS % SUBGROUP != 0
-#error "SUBGROUP divides THREADS"
-#endif
-uint thread_index() { return gl_SubgroupID * SUBGROUP + gl_SubgroupInvocationID; }
-
 // The threads of a run get the same result.
 uint reduce_run(uint value, const uint run, const bool sums) {
   [[unroll]] for (uint mask = 1; mask < min(run, SUBGROUP); mask *= 2)
@@ -31,8 +28,6 @@ uint reduce_run(uint value, const uint run, const bool sums) {
 }
 
 #else
-uint thread_index() { return gl_LocalInvocationIndex; }
-
 uint reduce_run(uint value, const uint run, const bool sums) {
   if (run == 1) return value;
   const uint me = thread_index(), lane = me % run;

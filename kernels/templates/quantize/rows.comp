@@ -1,5 +1,5 @@
 #version 460
-// codes = y / scale, y = x, or with FUSED a norm of x, of x + residual, or silu(gate) * up.
+// codes = y / scale, y = x, or with FUSED a norm of x, an RMS norm of x + residual, or silu(gate) * up.
 //
 // SCALES: 0, one given scale; 1, of each row; 2, of 128 columns of a row. KIND says how a row is
 // walked by LANES threads of the workgroup's, each of which has ITEMS vectors of VEC neighbours at a
@@ -8,22 +8,25 @@
 //   STREAMED  it is read once for each statistic, and to write
 //   FLAT      a workgroup has a part of a row, whose statistics need no other part
 #if !defined(KIND) || !defined(ROWS) || !defined(FUSED) || !defined(SCALES) || \
-    !defined(PACKED) || !defined(X_STRIDE) || !defined(Q_STRIDE) || !defined(SUBGROUP)
-#error "KIND, ROWS, FUSED, SCALES, PACKED, X_STRIDE, Q_STRIDE and SUBGROUP must be defined"
+    !defined(PACKED) || !defined(WEIGHT) || !defined(BIAS) || !defined(X_STRIDE) || \
+    !defined(Q_STRIDE) || !defined(SUBGROUP)
+#error "KIND, ROWS, FUSED, SCALES, PACKED, WEIGHT, BIAS, {X,Q}_STRIDE and SUBGROUP must be defined"
 #endif
 
 #define HELD 0
 #define STREAMED 1
 #define FLAT 2
 #define RMSNORM 1
-#define ADD_RMSNORM 2
-#define SILU_MUL 3
-#define NORM (FUSED == RMSNORM || FUSED == ADD_RMSNORM)
+#define LAYERNORM 2
+#define ADD_RMSNORM 3
+#define SILU_MUL 4
+#define NORM (FUSED >= RMSNORM && FUSED <= ADD_RMSNORM)
+#define WHOLE 0  // rows may end among the threads' vectors
 #define LANES (THREADS / ROWS)
 #define CHUNK (LANES * ITEMS * VEC)  // columns that a row's threads have at a time
 
 #if KIND < HELD || KIND > FLAT || FUSED < 0 || FUSED > SILU_MUL || SCALES < 0 || SCALES > 2
-#error "KIND is 0 to 2, FUSED 0 to 3, SCALES 0 to 2"
+#error "KIND is 0 to 2, FUSED 0 to 4, SCALES 0 to 2"
 #endif
 #if ROWS < 1 || THREADS % ROWS != 0 || (THREADS & (THREADS - 1)) != 0
 #error "THREADS is a power of 2, and ROWS divides it"
@@ -40,6 +43,9 @@
 #if PACKED && FUSED != SILU_MUL
 #error "gate and up are PACKED"
 #endif
+#if WEIGHT && !NORM || BIAS && FUSED != LAYERNORM || NORM && FUSED != LAYERNORM && !WEIGHT
+#error "norms have a WEIGHT, layer norms may have none, or also a BIAS"
+#endif
 
 #if SUBGROUP > 0
 #extension GL_KHR_shader_subgroup_basic : require
@@ -47,11 +53,12 @@
 #endif
 #include "common/elementwise.glsl"
 #include "common/activation.glsl"
+#include "common/values.glsl"
 #include "quantize/codes.glsl"
 #include "quantize/reduce_runs.glsl"
 
 layout(push_constant, std430) uniform Arguments {
-  uint64_t x, other, weight;  // other: residual, or up
+  uint64_t x, other, weight, bias;  // other: residual, or up
   uint64_t scales, sum, codes;
   uint rows, cols;
   uint parts;  // FLAT: of a row
@@ -62,9 +69,21 @@ layout(push_constant, std430) uniform Arguments {
 uint row;
 bool inside;
 
+#if FUSED == LAYERNORM
+#include "common/mean_variance.glsl"
+#define REDUCED Statistic
+#include "common/reduce.glsl"
+#endif
+
 uint column(uint first, uint item) { return first + (item * LANES + thread_index() % LANES) * VEC; }
 uint64_t start() {
   return uint64_t(row) * (X_STRIDE > 0 ? uint(X_STRIDE) : (1 + PACKED) * args.cols);
+}
+
+// How many of this thread's vectors from column `first` on lie inside the row.
+uint vectors_inside(uint first) {
+  const uint mine = column(first, 0);
+  return mine < args.cols ? min(ITEMS, (args.cols - mine - 1) / (LANES * VEC) + 1) : 0;
 }
 
 // Columns from `first` on; 0 past the row's end.
@@ -83,12 +102,17 @@ void load(uint first, out float x[ITEMS][VEC]) {
 #endif
     }
   }
+#if FUSED == LAYERNORM
+  const float origin = load_in(args.x + start() * IN_BYTES);
+#endif
   [[unroll]] for (uint i = 0; i < ITEMS; ++i) {
     float a[VEC], b[VEC];
     unpack(raw[i], a);
     unpack(other[i], b);
     [[unroll]] for (uint j = 0; j < VEC; ++j) {
-#if FUSED == ADD_RMSNORM
+#if FUSED == LAYERNORM
+      x[i][j] = column(first, i) < args.cols ? a[j] - origin : 0.0;
+#elif FUSED == ADD_RMSNORM
       x[i][j] = a[j] + b[j];
 #elif FUSED == SILU_MUL
       x[i][j] = silu(a[j]) * b[j];
@@ -109,22 +133,61 @@ void store_sums(uint first, float x[ITEMS][VEC]) {
 #endif
 }
 
-float squares_of(float x[ITEMS][VEC]) {
-  float part[8] = float[8](0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0);
-  [[unroll]] for (uint i = 0; i < ITEMS; ++i)
-    [[unroll]] for (uint j = 0; j < VEC; ++j) part[(i * VEC + j) % 8] += x[i][j] * x[i][j];
-  return ((part[0] + part[4]) + (part[2] + part[6])) + ((part[1] + part[5]) + (part[3] + part[7]));
-}
+// A norm's statistic, and what elements are multiplied by before they get their weights. In a layer
+// norm, `mean` is taken from them first.
+struct Factors {
+  float mean, factor;
+};
 
-void normalise(uint first, inout float x[ITEMS][VEC], float factor) {
+#if FUSED == LAYERNORM
+Statistic statistic_of(uint first, float x[ITEMS][VEC]) { return gather(x, vectors_inside(first)); }
+
+Factors factors(Statistic own) {
+  const Statistic row = reduce_threads(own, 0);
+  return Factors(row.mean, inversesqrt(row.squares / float(args.cols) + args.epsilon));
+}
+#elif NORM
+struct Statistic {
+  float squares;  // their sum
+};
+
+Statistic nothing() { return Statistic(0.0); }
+Statistic merge(Statistic a, Statistic b) { return Statistic(a.squares + b.squares); }
+Statistic statistic_of(uint first, float x[ITEMS][VEC]) { return Statistic(sum_of_squares(x)); }
+
+Factors factors(Statistic own) {
+  const float squares = uintBitsToFloat(reduce_run(floatBitsToUint(own.squares), LANES, true));
+  return Factors(0.0, inversesqrt(squares / float(args.cols) + args.epsilon));
+}
+#endif
+
+void normalise(uint first, inout float x[ITEMS][VEC], Factors f) {
 #if NORM
   [[unroll]] for (uint i = 0; i < ITEMS; ++i) {
     const uint col = column(first, i);
-    X_RAW raw = X_RAW(0);
-    if (col < args.cols) raw = load_vector(args.weight + uint64_t(col) * IN_BYTES);
-    float weight[VEC];
-    unpack(raw, weight);
-    [[unroll]] for (uint j = 0; j < VEC; ++j) x[i][j] = x[i][j] * factor * weight[j];
+    X_RAW weight = X_RAW(0), bias = X_RAW(0);
+#if WEIGHT
+    if (col < args.cols) weight = load_vector(args.weight + uint64_t(col) * IN_BYTES);
+#endif
+#if BIAS
+    if (col < args.cols) bias = load_vector(args.bias + uint64_t(col) * IN_BYTES);
+#endif
+    float w[VEC], b[VEC];
+    unpack(weight, w);
+    unpack(bias, b);
+    [[unroll]] for (uint j = 0; j < VEC; ++j) {
+#if FUSED == LAYERNORM
+      x[i][j] = col < args.cols ? (x[i][j] - f.mean) * f.factor : 0.0;
+#else
+      x[i][j] *= f.factor;
+#endif
+#if WEIGHT
+      x[i][j] *= w[j];
+#endif
+#if BIAS
+      x[i][j] += b[j];
+#endif
+    }
   }
 #endif
 }
@@ -157,24 +220,22 @@ void store(uint first, float x[ITEMS][VEC], float scale) {
 
 void quantize_row(uint first) {
   float x[ITEMS][VEC];
-  float factor = 0.0, squares = 0.0;
+  Factors f = Factors(0.0, 0.0);
 #if KIND != STREAMED
   load(first, x);
   store_sums(first, x);
-  if (NORM) squares = squares_of(x);
+#if NORM
+  f = factors(statistic_of(first, x));
+#endif
+  normalise(first, x, f);
 #elif NORM
+  Statistic own = nothing();
   [[dont_unroll]] for (uint at = 0; at < args.cols; at += CHUNK) {
     load(at, x);
     store_sums(at, x);
-    squares += squares_of(x);
+    own = merge(own, statistic_of(at, x));
   }
-#endif
-#if NORM
-  squares = uintBitsToFloat(reduce_run(floatBitsToUint(squares), LANES, true));
-  factor = inversesqrt(squares / float(args.cols) + args.epsilon);
-#endif
-#if KIND != STREAMED
-  normalise(first, x, factor);
+  f = factors(own);
 #endif
   float scale = 1.0;
 #if SCALES == 0
@@ -184,7 +245,7 @@ void quantize_row(uint first) {
 #if KIND == STREAMED
   [[dont_unroll]] for (uint at = 0; at < args.cols; at += CHUNK) {
     load(at, x);
-    normalise(at, x, factor);
+    normalise(at, x, f);
 #endif
     [[unroll]] for (uint i = 0; i < ITEMS; ++i) most = max(most, most_of(x[i]));
 #if KIND == STREAMED
@@ -196,7 +257,7 @@ void quantize_row(uint first) {
 #if KIND == STREAMED
   [[dont_unroll]] for (uint at = 0; at < args.cols; at += CHUNK) {
     load(at, x);
-    normalise(at, x, factor);
+    normalise(at, x, f);
     store(at, x, scale);
   }
 #else

@@ -1,4 +1,4 @@
-// codes = y / scale, y = x, or with FUSED a norm of x, of x + residual, or silu(gate) * up.
+// codes = y / scale, y = x, or with FUSED a norm of x, an RMS norm of x + residual, or silu(gate) * up.
 //
 // SCALES: 0, one given scale; 1, of each row; 2, of 128 columns of a row. KIND says how a row is
 // walked by LANES threads of the block's, each of which has ITEMS vectors of VEC neighbours at a time:
@@ -6,21 +6,26 @@
 //   STREAMED  it is read once for each statistic, and to write
 //   FLAT      a block has a part of a row, whose statistics need no other part
 #if !defined(KIND) || !defined(ROWS) || !defined(FUSED) || !defined(SCALES) || \
-    !defined(PACKED) || !defined(X_STRIDE) || !defined(Q_STRIDE)
-#error "KIND, ROWS, FUSED, SCALES, PACKED, X_STRIDE and Q_STRIDE must be defined"
+    !defined(PACKED) || !defined(WEIGHT) || !defined(BIAS) || !defined(X_STRIDE) || \
+    !defined(Q_STRIDE)
+#error "KIND, ROWS, FUSED, SCALES, PACKED, WEIGHT, BIAS and {X,Q}_STRIDE must be defined"
 #endif
 
 #define HELD 0
 #define STREAMED 1
 #define FLAT 2
 #define RMSNORM 1
-#define ADD_RMSNORM 2
-#define SILU_MUL 3
-#define NORM (FUSED == RMSNORM || FUSED == ADD_RMSNORM)
+#define LAYERNORM 2
+#define ADD_RMSNORM 3
+#define SILU_MUL 4
+#define NORM (FUSED >= RMSNORM && FUSED <= ADD_RMSNORM)
+// Rows may end among the threads' vectors.
+#define WHOLE 0
+#define SURE 0
 #define LANES (THREADS / ROWS)
 
 #if KIND < HELD || KIND > FLAT || FUSED < 0 || FUSED > SILU_MUL || SCALES < 0 || SCALES > 2
-#error "KIND is 0 to 2, FUSED 0 to 3, SCALES 0 to 2"
+#error "KIND is 0 to 2, FUSED 0 to 4, SCALES 0 to 2"
 #endif
 #if ROWS < 1 || THREADS % ROWS != 0 || (THREADS & (THREADS - 1)) != 0
 #error "THREADS is a power of 2, and ROWS divides it"
@@ -37,20 +42,21 @@
 #if PACKED && FUSED != SILU_MUL
 #error "gate and up are PACKED"
 #endif
+#if (WEIGHT && !NORM) || (BIAS && FUSED != LAYERNORM) || (NORM && FUSED != LAYERNORM && !WEIGHT)
+#error "norms have a WEIGHT, layer norms may have none, or also a BIAS"
+#endif
 
 #include "common/activation.hip"
-#include "common/elementwise.hip"
+#include "common/affine.hip"
 #include "common/inverse_root.hip"
-#include "common/reduce.hip"
+#include "common/mean_variance.hip"
 #include "quantize/codes.hip"
 
 constexpr u32 chunk = LANES * ITEMS * VEC;  // columns that a row's threads have at a time
 constexpr u32 waves = THREADS / wave_size;
 
-typedef float Values[ITEMS][VEC];
-
 struct Arguments {
-  const In *x, *other, *weight;  // other: residual, or up
+  const In *x, *other, *weight, *bias;  // other: residual, or up
   float* scales;
   In* sum;
   u8* codes;
@@ -59,10 +65,28 @@ struct Arguments {
   float epsilon;
 };
 
+// What a norm needs to know of a row: its moments, or the sum of its squares.
+#if FUSED == LAYERNORM
+typedef Moments Statistic;
+struct Merge {
+  GRETA_DEVICE Statistic operator()(const Statistic& a, const Statistic& b) const {
+    return merge_moments(a, b);
+  }
+};
+#else
+typedef float Statistic;
+typedef Add Merge;
+#endif
+
+// Of an element and its weight: times `factor`, and then in a layer norm plus `shift`.
+struct Factors {
+  float factor, shift;
+};
+
 // Of the block, which reductions over more than a wave need.
 struct Shared {
   u32* sizes;
-  float* sums;
+  Statistic* statistics;
 };
 
 template <u32 run, typename T, typename Merge>
@@ -100,12 +124,17 @@ struct Row {
       other[i] = load_vector(args.other + start() + col);
 #endif
     }
+#if FUSED == LAYERNORM
+    const float origin = to_float(args.x[start()]);
+#endif
     GRETA_UNROLL
     for (u32 i = 0; i < ITEMS; ++i) {
       GRETA_UNROLL
       for (u32 j = 0; j < VEC; ++j) {
         x[i][j] = element(raw[i], j);
-#if FUSED == ADD_RMSNORM
+#if FUSED == LAYERNORM
+        x[i][j] = column(first, i) < args.cols ? x[i][j] - origin : 0.0f;
+#elif FUSED == ADD_RMSNORM
         x[i][j] += element(other[i], j);
 #elif FUSED == SILU_MUL
         x[i][j] = silu(x[i][j]) * element(other[i], j);
@@ -125,26 +154,42 @@ struct Row {
 #endif
   }
 
-  GRETA_DEVICE float squares(const Values& x) const {
-    float part[1][VEC];
-    GRETA_UNROLL
-    for (u32 j = 0; j < VEC; ++j) {
-      part[0][j] = x[0][j] * x[0][j];
-      GRETA_UNROLL
-      for (u32 i = 1; i < ITEMS; ++i) part[0][j] = multiply_add(x[i][j], x[i][j], part[0][j]);
-    }
-    return reduce_values(part, Add{});
+  GRETA_DEVICE Statistic statistic(u32 first, const Values& x) const {
+#if FUSED == LAYERNORM
+    const u32 mine = column(first, 0);
+    const bool any = mine < args.cols;
+    return moments_of(x, any ? smaller(ITEMS, (args.cols - mine - 1) / (LANES * VEC) + 1) : 0);
+#else
+    return sum_of_squares(x);
+#endif
   }
 
-  GRETA_DEVICE void normalise(u32 first, Values& x, float factor) const {
+  GRETA_DEVICE Factors factors(const Statistic& own, const Shared& shared) const {
+    const Statistic all = reduce_run<LANES>(own, Merge{}, shared.statistics);
+#if FUSED == LAYERNORM
+    const float factor = fast_inverse_sqrt(all.squares / float(args.cols) + args.epsilon);
+    return {factor, -all.mean * factor};
+#else
+    return {fast_inverse_sqrt(all / float(args.cols) + args.epsilon), 0.0f};
+#endif
+  }
+
+  GRETA_DEVICE void normalise(u32 first, Values& x, const Factors& factors) const {
 #if NORM
     GRETA_UNROLL
     for (u32 i = 0; i < ITEMS; ++i) {
       const u32 col = column(first, i);
-      Vector weight = {};
-      if (col < args.cols) weight = load_vector(args.weight + col);
+      Affine affine = {};
+      if (col < args.cols) affine = load_affine(args.weight, args.bias, col);
       GRETA_UNROLL
-      for (u32 j = 0; j < VEC; ++j) x[i][j] = x[i][j] * factor * element(weight, j);
+      for (u32 j = 0; j < VEC; ++j) {
+#if FUSED == LAYERNORM
+        const float y = multiply_add(x[i][j], factors.factor, factors.shift);
+        x[i][j] = col < args.cols ? apply(affine, j, y) : 0.0f;
+#else
+        x[i][j] = apply(affine, j, x[i][j] * factors.factor);
+#endif
+      }
     }
 #endif
   }
@@ -195,24 +240,20 @@ GRETA_DEVICE void walk(const Arguments& args, Each each) {
 GRETA_DEVICE void quantize_row(const Row& row, u32 first, const Shared& shared) {
   const Arguments& args = row.args;
   Values x;
-  float factor = 0.0f, squares = 0.0f;
+  Factors factors = {};
 #if KIND != STREAMED
   row.load(first, x);
   row.store_sums(first, x);
-  if (NORM) squares = row.squares(x);
+  if (NORM) factors = row.factors(row.statistic(first, x), shared);
+  row.normalise(first, x, factors);
 #elif NORM
+  Statistic own = {};
   walk(args, [&](u32 at) {
     row.load(at, x);
     row.store_sums(at, x);
-    squares += row.squares(x);
+    own = Merge{}(own, row.statistic(at, x));
   });
-#endif
-#if NORM
-  squares = reduce_run<LANES>(squares, Add{}, shared.sums);
-  factor = fast_inverse_sqrt(squares / float(args.cols) + args.epsilon);
-#endif
-#if KIND != STREAMED
-  row.normalise(first, x, factor);
+  factors = row.factors(own, shared);
 #endif
   float scale = 1.0f;
 #if SCALES == 0
@@ -222,7 +263,7 @@ GRETA_DEVICE void quantize_row(const Row& row, u32 first, const Shared& shared) 
 #if KIND == STREAMED
   walk(args, [&](u32 at) {
     row.load(at, x);
-    row.normalise(at, x, factor);
+    row.normalise(at, x, factors);
     most = LargerSize{}(most, row.most_of(x));
   });
 #else
@@ -234,7 +275,7 @@ GRETA_DEVICE void quantize_row(const Row& row, u32 first, const Shared& shared) 
 #if KIND == STREAMED
   walk(args, [&](u32 at) {
     row.load(at, x);
-    row.normalise(at, x, factor);
+    row.normalise(at, x, factors);
     row.store(at, x, scale, shared);
   });
 #else
@@ -244,19 +285,19 @@ GRETA_DEVICE void quantize_row(const Row& row, u32 first, const Shared& shared) 
 
 GRETA_KERNEL(THREADS)
 quantize_rows(const In* GRETA_READ x, const In* GRETA_READ other, const In* GRETA_READ weight,
-              float* scales, In* __restrict__ sum, u8* __restrict__ codes, u32 rows, u32 cols,
-              u32 parts, float epsilon) {
+              const In* GRETA_READ bias, float* scales, In* __restrict__ sum,
+              u8* __restrict__ codes, u32 rows, u32 cols, u32 parts, float epsilon) {
   begin_launch();
   GRETA_SHARED(u32, sizes, waves);
-  GRETA_SHARED(float, sums, waves);
-  const Arguments args{x, other, weight, scales, sum, codes, rows, cols, parts, epsilon};
+  GRETA_SHARED(Statistic, statistics, waves);
+  const Arguments args{x, other, weight, bias, scales, sum, codes, rows, cols, parts, epsilon};
   const u32 group = block_index<THREADS>();
 #if KIND == FLAT
   if (group >= rows * parts) return;
-  quantize_row({args, group / parts, true}, group % parts * chunk, {sizes, sums});
+  quantize_row({args, group / parts, true}, group % parts * chunk, {sizes, statistics});
 #else
   if (group >= (rows - 1) / ROWS + 1) return;
   const u32 row = group * ROWS + thread_index() / LANES;
-  quantize_row({args, smaller(row, rows - 1), row < rows}, 0, {sizes, sums});
+  quantize_row({args, smaller(row, rows - 1), row < rows}, 0, {sizes, statistics});
 #endif
 }

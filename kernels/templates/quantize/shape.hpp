@@ -16,7 +16,7 @@ enum class Scales : std::uint8_t {
 };
 
 /// What is computed ahead of the quantisation, with the numbers of FUSED in the sources.
-enum class Fused : std::uint8_t { none, rmsnorm, add_rmsnorm, silu_mul };
+enum class Fused : std::uint8_t { none, rmsnorm, layernorm, add_rmsnorm, silu_mul };
 
 /// The columns that share a scale of a block: those of scaled_gemm.
 inline constexpr std::int64_t scale_block = 128;
@@ -28,12 +28,17 @@ struct Shape {
   ByteFormat format = ByteFormat::e4m3;
   Scales scales = Scales::row;
   Fused fused = Fused::none;
-  bool packed = false;  ///< gate and up are halves of rows
+  bool packed = false;                ///< gate and up are halves of rows
+  bool weight = false, bias = false;  ///< of the norm
   float epsilon = 0;
   std::int64_t x_stride = 0, q_stride = 0;
   Strides strides{};
 
-  bool norm() const { return fused == Fused::rmsnorm || fused == Fused::add_rmsnorm; }
+  bool norm() const { return fused >= Fused::rmsnorm && fused <= Fused::add_rmsnorm; }
+  /// Returns whether there is a second input that has rows.
+  bool other() const {
+    return fused == Fused::add_rmsnorm || (fused == Fused::silu_mul && !packed);
+  }
   /// Returns whether parts of a row need nothing of each other.
   bool independent() const { return !norm() && scales != Scales::row; }
   std::int64_t packed_x() const { return packed ? 2 * cols : cols; }

@@ -168,21 +168,22 @@ Alternative flat_space(const Shape& shape, const DeviceInfo& device) {
 }
 
 std::vector<Argument> arguments(const Shape& shape, std::int64_t parts) {
-  // Operands in the order of the operation's tensors: x, other, weight, scale, sum, Q, scales.
+  // Operands in the order of the operation's tensors: x, other, weight, bias, scale, sum, Q,
+  // scales.
   std::size_t next = 0;
   const auto operand = [&next](bool there) {
     return there ? Argument{OperandArgument{next++}} : Argument{std::uint64_t{0}};
   };
   const bool given = shape.scales == Scales::tensor;
   const Argument x = operand(true);
-  const Argument other = operand(shape.fused == Fused::add_rmsnorm ||
-                                 (shape.fused == Fused::silu_mul && !shape.packed));
-  const Argument weight = operand(shape.norm());
+  const Argument other = operand(shape.other());
+  const Argument weight = operand(shape.weight);
+  const Argument bias = operand(shape.bias);
   const Argument scale = operand(given);
   const Argument sum = operand(shape.fused == Fused::add_rmsnorm);
   const Argument codes = operand(true);
   const Argument scales = given ? scale : operand(true);
-  std::vector<Argument> list{x, other, weight, scales, sum, codes};
+  std::vector<Argument> list{x, other, weight, bias, scales, sum, codes};
   for (const std::int64_t value : {shape.rows, shape.cols, parts}) {
     list.emplace_back(static_cast<std::uint32_t>(value));
   }
@@ -204,7 +205,9 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
         {"FORMAT", static_cast<int>(shape.format)},
         {"SCALES", static_cast<int>(shape.scales)},
         {"FUSED", static_cast<int>(shape.fused)},
-        {"PACKED", shape.packed ? 1 : 0}}) {
+        {"PACKED", shape.packed ? 1 : 0},
+        {"WEIGHT", shape.weight ? 1 : 0},
+        {"BIAS", shape.bias ? 1 : 0}}) {
     defines.emplace_back(name, std::to_string(value));
   }
   defines.push_back(stride_define(shape.strides, "x_stride", shape.packed_x()));

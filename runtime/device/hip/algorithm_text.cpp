@@ -75,15 +75,16 @@ std::string stages_text(std::uint32_t number) {
              : fmt::format("{}x{}", 16U << (number - 1) / of_each, (number - 1) % of_each + 1);
 }
 
-std::string reduction_text(std::uint32_t reduction) {
-  return reduction == reduction_none  ? ""
-         : reduction == reduction_f32 ? " summed in f32"
-                                      : fmt::format(" reduction {}", reduction);
+std::string reduction_text(std::uint32_t reduction, DType sums) {
+  if (reduction == reduction_none) return "";
+  return reduction == reduction_in_sums ? fmt::format(" summed in {}", to_string(sums))
+                                        : fmt::format(" reduction {}", reduction);
 }
 
 }  // namespace
 
-std::string text_of_algorithm(const MatrixLibraryFunctions& functions, const void* algorithm) {
+std::string text_of_algorithm(const MatrixLibraryFunctions& functions, const void* algorithm,
+                              DType sums) {
   if (functions.algorithm_get == nullptr) return "";
   const auto read = [&](AlgorithmSetting setting, auto value) -> std::optional<std::uint32_t> {
     std::size_t written = 0;
@@ -102,7 +103,7 @@ std::string text_of_algorithm(const MatrixLibraryFunctions& functions, const voi
   const auto reduction = read(AlgorithmSetting::reduction, std::uint32_t{0});
   add(AlgorithmSetting::slices, [&](auto slices) {
     return fmt::format("{} slice{}{}", slices, slices == 1 ? "" : "s",
-                       reduction_text(slices > 1 ? reduction.value_or(0) : 0));
+                       reduction_text(slices > 1 ? reduction.value_or(0) : 0, sums));
   });
   add(AlgorithmSetting::swizzling, [](auto number) { return fmt::format("swizzling {}", number); });
   if (const auto cluster = read(AlgorithmSetting::cluster, std::uint16_t{0})) {

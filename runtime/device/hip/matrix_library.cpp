@@ -15,11 +15,13 @@ namespace {
 // Both libraries have the same numbers for these.
 constexpr int epilogue_bias = 4;
 constexpr int preference_workspace = 1;
-constexpr int real_f32 = 0, real_f16 = 2, real_bf16 = 14, real_e4m3 = 28;
+constexpr int real_f32 = 0, real_f16 = 2, real_i8 = 3, real_i32 = 10, real_bf16 = 14,
+              real_e4m3 = 28;
 
 constexpr MatrixLibraryNumbers cublaslt_numbers{.not_transposed = 0,
                                                 .transposed = 1,
                                                 .compute_f32 = 68,
+                                                .compute_i32 = 72,
                                                 .batch_count = 5,
                                                 .batch_step = 6,
                                                 .transpose_a = 3,
@@ -33,7 +35,7 @@ constexpr MatrixLibraryNumbers cublaslt_numbers{.not_transposed = 0,
                                                 .scale_mode_b = 32,
                                                 .fast_accumulation = 25,
                                                 .reductions = 3,
-                                                .reductions_f32 = 2,
+                                                .reductions_in_sums = 2,
                                                 .alignments = 5,
                                                 .algorithm_bytes = 64,
                                                 .result_bytes = 96};
@@ -48,6 +50,10 @@ int type_number(DType type) {
       return real_bf16;
     case DType::u8:
       return real_e4m3;
+    case DType::i8:
+      return real_i8;
+    case DType::i32:
+      return real_i32;
     default:
       throw Refusal(Status::compile, fmt::format("no matrix products of {}", to_string(type)));
   }
@@ -163,6 +169,7 @@ void PreparedProduct::release() {
 // The libraries' matrices are column-major: a row-major matrix is its transpose to them. So they
 // compute the transpose of D, op(B)' op(A)', with B as their first operand.
 void PreparedProduct::describe() {
+  describe_sums();
   const auto& f = library_->functions();
   const MatrixLibraryNumbers& numbers = library_->numbers();
   const auto layout_set = [&](void* layout, int attribute, auto value) {
@@ -184,7 +191,6 @@ void PreparedProduct::describe() {
   layout(b_, product_.in, product_.transposed_b ? n : k, product_.transposed_b ? k : n,
          product_.ldb, product_.b_step);
   layout(d_, product_.out, m, n, product_.ldd, product_.d_step);
-  check(f.desc_create(&desc_, numbers.compute_f32, real_f32), "MatmulDescCreate", Status::compile);
   const auto set = [&](int attribute, int value) {
     check(f.desc_set(desc_, attribute, &value, sizeof value), "MatmulDescSetAttribute",
           Status::compile);
@@ -199,6 +205,23 @@ void PreparedProduct::describe() {
     set(numbers.bias_type, type_number(product_.out));
   }
   describe_scales();
+}
+
+void PreparedProduct::describe_sums() {
+  const MatrixLibraryNumbers& numbers = library_->numbers();
+  if (product_.in == DType::i32 || integers() != (product_.out == DType::i32)) {
+    throw Refusal(Status::compile, "no matrix products of i32 but sums of products of i8");
+  }
+  if (integers() && (product_.alpha != 1 || product_.beta != 0 || product_.bias)) {
+    throw Refusal(Status::compile, "sums of products of i8 have no factors and no addends");
+  }
+  const int compute = integers() ? numbers.compute_i32 : numbers.compute_f32;
+  if (compute < 0) {
+    throw Refusal(Status::constraints,
+                  fmt::format("{} is not used for products of i8", library_->name()));
+  }
+  check(library_->functions().desc_create(&desc_, compute, integers() ? real_i32 : real_f32),
+        "MatmulDescCreate", Status::compile);
 }
 
 void PreparedProduct::describe_scales() {
@@ -218,10 +241,12 @@ void PreparedProduct::describe_scales() {
   };
   // Sums that stay in the accumulators of matrix cores would not keep the bound of the error.
   set(numbers.fast_accumulation, std::int8_t{0});
-  if (product_.scales == MatrixScales::row) {
-    set(numbers.scale_mode_a, scale_mode_rows);
-    set(numbers.scale_mode_b, scale_mode_rows);
-  }
+  const auto set_modes = [&](ScaleMode of_a, ScaleMode of_b) {  // B is the first operand
+    set(numbers.scale_mode_a, static_cast<std::int32_t>(of_b));
+    set(numbers.scale_mode_b, static_cast<std::int32_t>(of_a));
+  };
+  if (product_.scales == MatrixScales::row) set_modes(ScaleMode::rows, ScaleMode::rows);
+  if (product_.scales == MatrixScales::block) set_modes(ScaleMode::vectors, ScaleMode::blocks);
   // Launches set the addresses. The ranking may depend on whether there are some.
   constexpr std::uint64_t some_address = 256;
   set_address(numbers.scale_a, some_address, Status::constraints);
@@ -247,7 +272,7 @@ void PreparedProduct::choose_algorithm() {
   set(preference_workspace, product_.workspace_bytes);
   // Sums of slices in f16 would not keep the bound of the error.
   if (numbers.reductions >= 0) {
-    set(numbers.reductions, static_cast<std::uint32_t>(numbers.reductions_f32));
+    set(numbers.reductions, static_cast<std::uint32_t>(numbers.reductions_in_sums));
   }
   for (int operand = 0; numbers.alignments >= 0 && operand < 4; ++operand) {
     set(numbers.alignments + operand, product_.alignment);
@@ -281,7 +306,7 @@ void PreparedProduct::set_slices(std::uint32_t slices) {
   };
   set(AlgorithmSetting::slices, slices);
   // Sums of slices in f16 would not keep the bound of the error.
-  set(AlgorithmSetting::reduction, slices > 1 ? reduction_f32 : reduction_none);
+  set(AlgorithmSetting::reduction, slices > 1 ? reduction_in_sums : reduction_none);
   const MatrixLibraryNumbers& numbers = library_->numbers();
   std::vector<std::byte> result(numbers.result_bytes);
   check(f.algorithm_check(handle_, desc_, b_, a_, d_, d_, algorithm_.data(), result.data()),
@@ -295,7 +320,8 @@ void PreparedProduct::set_slices(std::uint32_t slices) {
 }
 
 std::string PreparedProduct::algorithm() const {
-  return text_of_algorithm(library_->functions(), algorithm_.data());
+  return text_of_algorithm(library_->functions(), algorithm_.data(),
+                           integers() ? DType::i32 : DType::f32);
 }
 
 void PreparedProduct::launch(std::span<const std::byte> arguments, hipStream_t stream) const {
@@ -310,9 +336,12 @@ void PreparedProduct::launch(std::span<const std::byte> arguments, hipStream_t s
     set_address(numbers.scale_a, at.scales_b, Status::launch);  // B is the first operand
     set_address(numbers.scale_b, at.scales_a, Status::launch);
   }
-  check(f.matmul(handle_, desc_, &product_.alpha, pointer(at.b), b_, pointer(at.a), a_,
-                 &product_.beta, pointer(at.c), d_, pointer(at.d), d_, algorithm_.data(),
-                 pointer(at.workspace), product_.workspace_bytes, stream),
+  constexpr std::int32_t one = 1, zero = 0;  // factors are of the type of the sums
+  const void* const alpha = integers() ? static_cast<const void*>(&one) : &product_.alpha;
+  const void* const beta = integers() ? static_cast<const void*>(&zero) : &product_.beta;
+  check(f.matmul(handle_, desc_, alpha, pointer(at.b), b_, pointer(at.a), a_, beta, pointer(at.c),
+                 d_, pointer(at.d), d_, algorithm_.data(), pointer(at.workspace),
+                 product_.workspace_bytes, stream),
         "Matmul", Status::launch);
 }
 

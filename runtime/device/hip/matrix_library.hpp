@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/device/dtype.hpp"
 #include "runtime/device/hip/functions.hpp"
 #include "runtime/device/hip/prepared_call.hpp"
 #include "runtime/device/matrix_product.hpp"
@@ -57,17 +58,18 @@ struct MatrixLibraryFunctions {
 /// The enumerators and structure sizes in which hipBLASLt and cuBLASLt differ.
 struct MatrixLibraryNumbers {
   int not_transposed, transposed;  ///< hipblasOperation_t
-  int compute_f32;                 ///< hipblasComputeType_t
-  int batch_count, batch_step;     ///< hipblasLtMatrixLayoutAttribute_t
+  /// hipblasComputeType_t: sums in f32, and sums of i8 in i32; -1 if the library's are not used.
+  int compute_f32, compute_i32;
+  int batch_count, batch_step;  ///< hipblasLtMatrixLayoutAttribute_t
   // hipblasLtMatmulDescAttributes_t
   int transpose_a, transpose_b, epilogue, bias_pointer, bias_type;
-  /// The device addresses of the operands' scales, what shares one of these (scale_mode_rows),
+  /// The device addresses of the operands' scales, what shares one of these (ScaleMode),
   /// and whether sums of fp8 may stay in the matrix cores' accumulators; -1 if the library's are
   /// not used.
   int scale_a, scale_b, scale_mode_a, scale_mode_b, fast_accumulation;
-  /// The preference of which reductions of split-K are allowed, and the value for those in f32;
-  /// -1 if the library has none.
-  int reductions, reductions_f32;
+  /// The preference of which reductions of split-K are allowed, and the value for those in the
+  /// type of the sums; -1 if the library has none.
+  int reductions, reductions_in_sums;
   /// The first of four preferences for the alignment of A, B, C and D; -1 if there are none.
   int alignments;
   std::size_t algorithm_bytes;  ///< of hipblasLtMatmulAlgo_t, which begins a heuristic's result
@@ -77,6 +79,7 @@ struct MatrixLibraryNumbers {
 inline constexpr MatrixLibraryNumbers hipblaslt_numbers{.not_transposed = 111,
                                                         .transposed = 112,
                                                         .compute_f32 = 2,
+                                                        .compute_i32 = -1,
                                                         .batch_count = 0,
                                                         .batch_step = 1,
                                                         .transpose_a = 0,
@@ -90,13 +93,18 @@ inline constexpr MatrixLibraryNumbers hipblaslt_numbers{.not_transposed = 111,
                                                         .scale_mode_b = -1,
                                                         .fast_accumulation = -1,
                                                         .reductions = -1,
-                                                        .reductions_f32 = 0,
+                                                        .reductions_in_sums = 0,
                                                         .alignments = -1,
                                                         .algorithm_bytes = 24,
                                                         .result_bytes = 56};
 
-/// The scale mode of both libraries with a scale for each row of op(A) and column of op(B).
-inline constexpr std::int32_t scale_mode_rows = 3;
+/// What shares a scale of an operand: cublasLtMatmulMatrixScale_t. hipBLASLt has the same numbers.
+enum class ScaleMode : std::int32_t {
+  tensor = 0,
+  rows = 3,     ///< a row of op(A) or a column of op(B)
+  vectors = 4,  ///< 128 k of one of these
+  blocks = 5,   ///< 128 k of 128 of them
+};
 
 /// Settings of an algorithm: cublasLtMatmulAlgoConfigAttributes_t.
 enum class AlgorithmSetting {
@@ -108,12 +116,15 @@ enum class AlgorithmSetting {
   stages = 6,
   cluster = 8,  ///< 16 bits; the others have 32
 };
-inline constexpr std::uint32_t reduction_none = 0, reduction_f32 = 2;
+inline constexpr std::uint32_t reduction_none = 0;
+inline constexpr std::uint32_t reduction_in_sums = 2;  ///< in the type of the sums
 
 /// Returns the settings of an algorithm by name: "algorithm 66, tile 128x256, stages 64x3, 1 slice,
 /// cluster 2x1x1". Tiles, stages and clusters that cublasLt.h of CUDA 13.0 does not name have their
-/// numbers. Settings that the library does not have are left out; empty if it has none.
-std::string text_of_algorithm(const MatrixLibraryFunctions& functions, const void* algorithm);
+/// numbers. Settings that the library does not have are left out; empty if it has none. `sums`: the
+/// type of sums.
+std::string text_of_algorithm(const MatrixLibraryFunctions& functions, const void* algorithm,
+                              DType sums = DType::f32);
 
 /// An open library of matrix products. Thread-safe.
 class MatrixLibrary {
@@ -155,12 +166,14 @@ class PreparedProduct final : public PreparedCall {
 
  private:
   void describe();
+  void describe_sums();
   void describe_scales();
   void choose_algorithm();
   void set_slices(std::uint32_t slices);
   void set_address(int attribute, std::uint64_t address, Status as) const;
   void release();
   void check(hipblasStatus_t status, const char* what, Status as) const;
+  bool integers() const { return product_.in == DType::i8; }
 
   std::shared_ptr<const MatrixLibrary> library_;
   MatrixProduct product_;

@@ -505,6 +505,12 @@ GRETA_API greta_status greta_quantize(greta_operations* operations, const greta_
                                       const greta_tensor* sum, const greta_tensor* q,
                                       const greta_tensor* scales, greta_numbers numbers,
                                       greta_scales sharing, float epsilon);
+/* The same with y = layernorm(x), its weight [cols] and its bias [cols]. NULL: not given; a bias needs a
+ * weight. */
+GRETA_API greta_status greta_quantize_layernorm(
+    greta_operations* operations, const greta_tensor* x, const greta_tensor* weight,
+    const greta_tensor* bias, const greta_tensor* q, const greta_tensor* scales,
+    greta_numbers numbers, greta_scales sharing, float epsilon);
 /* out = a + b */
 GRETA_API greta_status greta_add(greta_operations* operations, const greta_tensor* a,
                                  const greta_tensor* b, const greta_tensor* out);

@@ -219,3 +219,18 @@ greta_status greta_quantize(greta_operations* operations, const greta_tensor* x,
     return call->quantize(call(x, "x"), call(q, "q"), call(scales, "scales"), wanted);
   });
 }
+
+greta_status greta_quantize_layernorm(greta_operations* operations, const greta_tensor* x,
+                                      const greta_tensor* weight, const greta_tensor* bias,
+                                      const greta_tensor* q, const greta_tensor* scales,
+                                      greta_numbers numbers, greta_scales sharing, float epsilon) {
+  return guarded([&] {
+    const Call call(operations);
+    QuantizeOptions wanted{.format = byte_format(numbers), .scales = scale_sharing(sharing)};
+    wanted.layernorm = true;
+    wanted.weight = call.maybe(weight, "weight");
+    wanted.bias = call.maybe(bias, "bias");
+    wanted.epsilon = epsilon;
+    return call->quantize(call(x, "x"), call(q, "q"), call(scales, "scales"), wanted);
+  });
+}

@@ -110,12 +110,15 @@ struct ScaledGroupedGemmOptions : ScaledGemmOptions {
   Activation activation = Activation::none;  ///< swiglu and geglu as in grouped_gemm(), or none
 };
 
-/// Formats of quantised rows, and what is computed ahead of them: rmsnorm if there is a weight,
-/// add_rmsnorm if there are residual and sum, too, and silu_mul if there is `up`.
+/// Formats of quantised rows, and what is computed ahead of them: layernorm if `layernorm`, else
+/// rmsnorm if there is a weight, add_rmsnorm if there are residual and sum, too, and silu_mul if
+/// there is `up`.
 struct QuantizeOptions {
   kernels::ByteFormat format = kernels::ByteFormat::e4m3;
   ScaleSharing scales = ScaleSharing::row;  ///< tensor: the scale is read
   Tensor weight{};                          ///< [cols] of x's type
+  bool layernorm = false;                   ///< with weight and bias, weight, or none
+  Tensor bias{};                            ///< [cols] of x's type, of layernorm
   Tensor residual{}, sum{};                 ///< as x
   Tensor up{};                              ///< as x, the gate
   float epsilon = 1e-5F;                    ///< of the norm

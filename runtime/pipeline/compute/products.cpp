@@ -354,13 +354,17 @@ Result<void> Operations::scaled_grouped_gemm(const Tensor& a, const Tensor& b,
 
 Result<void> Operations::quantize(const Tensor& x, const Tensor& q, const Tensor& scales,
                                   const QuantizeOptions& options) {
-  const bool norm = static_cast<bool>(options.weight), added = static_cast<bool>(options.residual);
+  const bool weight = static_cast<bool>(options.weight), bias = static_cast<bool>(options.bias);
+  const bool norm = options.layernorm || weight, added = static_cast<bool>(options.residual);
   const bool packed = x && q && cols_of(x) != cols_of(q), gated = packed || options.up;
   if (added != static_cast<bool>(options.sum) || (added && !norm)) {
     return refused("quantize", "residual and sum are given together, with a weight");
   }
+  if ((options.layernorm && added) || (bias && !(options.layernorm && weight))) {
+    return refused("quantize", "layernorm has no residual, and a bias is given with its weight");
+  }
   if (gated && (norm || (packed && options.up))) {
-    return refused("quantize", "gate and up are two operands, or one of 2 cols, without a weight");
+    return refused("quantize", "gate and up are two operands, or one of 2 cols, without a norm");
   }
   Problem problem =
       problem_of("quantize", x.dtype(), q.dtype(), {{"rows", rows_of(x)}, {"cols", cols_of(q)}});
@@ -369,15 +373,19 @@ Result<void> Operations::quantize(const Tensor& x, const Tensor& q, const Tensor
   }
   if (options.scales == ScaleSharing::block) set(problem, "scales", "block");
   if (options.scales == ScaleSharing::tensor) set(problem, "scales", "tensor");
-  if (norm) set(problem, "fused", added ? "add_rmsnorm" : "rmsnorm");
+  if (norm) {
+    set(problem, "fused", options.layernorm ? "layernorm" : added ? "add_rmsnorm" : "rmsnorm");
+  }
   if (gated) set(problem, "fused", "silu_mul");
   if (packed) set(problem, "layout", "packed");
+  if (options.layernorm && !bias) set(problem, "affine", weight ? "weight" : "none");
   if (norm && options.epsilon != 1e-5F) set(problem, "epsilon", number(options.epsilon));
   set_stride(problem, "x_stride", x);
   set_stride(problem, "q_stride", q);
   Given given;
   given.add(x);
-  for (const Tensor& one : {options.up, options.residual, options.weight}) given.add_if(one);
+  for (const Tensor& one : {options.up, options.residual, options.weight, options.bias})
+    given.add_if(one);
   if (options.scales == ScaleSharing::tensor) given.add(scales);
   given.add_if(options.sum);
   given.add(q);

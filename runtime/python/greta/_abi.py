@@ -225,6 +225,7 @@ RUNTIME = {
     "greta_scaled_gemm": _tensors(5, _I32, _I32),
     "greta_scaled_grouped_gemm": _tensors(6, _I32, _I32, _I32),
     "greta_quantize": _tensors(6, _I32, _I32, c_float),
+    "greta_quantize_layernorm": _tensors(5, _I32, _I32, c_float),
     "greta_add": _tensors(3),
     "greta_silu_mul": _tensors(3),
     "greta_silu_mul_packed": _tensors(2),

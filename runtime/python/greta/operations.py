@@ -166,11 +166,13 @@ class Operations:
     def quantize(self, x: Operand, q: Operand, scales: Operand, *, numbers: str = "e4m3",
                  sharing: str = "row", weight: Operand | None = None,
                  residual: Operand | None = None, sum: Operand | None = None,
-                 up: Operand | None = None, epsilon: float = 1e-5) -> None:
+                 up: Operand | None = None, layernorm: bool = False,
+                 bias: Operand | None = None, epsilon: float = 1e-5) -> None:
         """q = y / scale and its scales, as scaled_gemm reads A. q is u8 [.., cols], whose bytes are
         numbers as in scaled_gemm; cols is a multiple of 4. y is x; with a weight rmsnorm(x); with
-        residual and sum, too, sum = x + residual and y = rmsnorm(sum); with `up` silu(x) * up; an x
-        [.., 2 cols] holds gate, then up.
+        residual and sum, too, sum = x + residual and y = rmsnorm(sum); with layernorm=True
+        layernorm(x), whose weight and bias may be given; with `up` silu(x) * up; an x [.., 2 cols]
+        holds gate, then up.
 
         Scales are f32. sharing="row": [rows, 1]; "block": [rows, ceil(cols / 128)]; "tensor": [1,
         1], which is read."""
@@ -178,10 +180,17 @@ class Operations:
             raise ValueError("up is given without weight and residual")
         if residual is not None and weight is None:
             raise ValueError("a residual is given with a weight")
+        rest = (choose(_NUMBERS, numbers, "numbers"), choose(_SCALES, sharing, "sharing"), epsilon)
+        if layernorm:
+            if any(one is not None for one in (residual, sum, up)):
+                raise ValueError("layernorm has no residual, sum and up")
+            self._call("quantize_layernorm",
+                       {"x": x, "weight": weight, "bias": bias, "q": q, "scales": scales}, *rest)
+            return
+        if bias is not None:
+            raise ValueError("bias is given with layernorm=True")
         self._call("quantize", {"x": x, "other": up if residual is None else residual,
-                                "weight": weight, "sum": sum, "q": q, "scales": scales},
-                   choose(_NUMBERS, numbers, "numbers"), choose(_SCALES, sharing, "sharing"),
-                   epsilon)
+                                "weight": weight, "sum": sum, "q": q, "scales": scales}, *rest)
 
     def add(self, a: Operand, b: Operand, out: Operand) -> None:
         """out = a + b"""

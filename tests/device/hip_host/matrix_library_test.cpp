@@ -1,6 +1,7 @@
 // Protects: products of a vendor's library, through hip-host's own library with the same interface:
-// every layout, type and addend, every algorithm, scales of tensors and rows, in a stream and in a
-// graph; and that a product that can't be computed is a failure with a reason.
+// every layout, type and addend, every algorithm, scales of tensors, rows and blocks, sums of
+// integers, in a stream and in a graph; and that a product that can't be computed is a failure with
+// a reason.
 
 #include "runtime/device/hip/matrix_library.hpp"
 
@@ -8,7 +9,6 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
-#include <map>
 #include <random>
 #include <tuple>
 
@@ -88,8 +88,9 @@ class Product {
     buffers_.push_back(upload(std::vector<float>(c_.size(), 99), product.out));
     buffers_.push_back(upload(bias_, product.out));
     buffers_.push_back(host.device().allocate(product.workspace_bytes + 4).value());
-    scales_a_ = scales_of(product.m, 5);
-    scales_b_ = scales_of(product.n, 6);
+    const bool blocks = product.scales == MatrixScales::block;
+    scales_a_ = scales_of(product.m * (blocks ? k_blocks() : 1), 5);
+    scales_b_ = scales_of(blocks ? (product.n + 127) / 128 * padded_blocks() : product.n, 6);
     buffers_.push_back(host.upload(scales_a_));
     buffers_.push_back(host.upload(scales_b_));
   }
@@ -104,6 +105,11 @@ class Product {
   std::vector<float> result() {
     const std::size_t size = product_.m * product_.n;
     std::vector<float> values(size);
+    if (product_.out == DType::i32) {
+      std::vector<std::int32_t> sums(size);
+      host_.device().download(*buffers_[3], 0, std::as_writable_bytes(std::span(sums))).value();
+      return {sums.begin(), sums.end()};
+    }
     if (product_.out == DType::f32) {
       host_.device().download(*buffers_[3], 0, std::as_writable_bytes(std::span(values))).value();
       return values;
@@ -122,11 +128,7 @@ class Product {
         float sum = 0;
         for (std::size_t i = 0; i < k; ++i) {
           sum += a_[product_.transposed_a ? i * m + row : row * k + i] *
-                 b_[product_.transposed_b ? col * k + i : i * n + col];
-        }
-        if (product_.scales != MatrixScales::none) {
-          const bool rows = product_.scales == MatrixScales::row;
-          sum *= scales_a_[rows ? row : 0] * scales_b_[rows ? col : 0];
+                 b_[product_.transposed_b ? col * k + i : i * n + col] * scale(row, col, i);
         }
         sum = product_.alpha * sum + product_.beta * c_[row * n + col];
         values.push_back(sum + (product_.bias ? bias_[col] : 0));
@@ -136,6 +138,24 @@ class Product {
   }
 
  private:
+  std::uint64_t k_blocks() const { return (product_.k + 127) / 128; }
+  std::uint64_t padded_blocks() const { return (k_blocks() + 3) / 4 * 4; }
+
+  /// Returns the factor of a product of two elements.
+  float scale(std::size_t row, std::size_t col, std::size_t i) const {
+    switch (product_.scales) {
+      case MatrixScales::tensor:
+        return scales_a_[0] * scales_b_[0];
+      case MatrixScales::row:
+        return scales_a_[row] * scales_b_[col];
+      case MatrixScales::block:
+        return scales_a_[i / 128 * product_.m + row] *
+               scales_b_[col / 128 * padded_blocks() + i / 128];
+      default:
+        return 1;
+    }
+  }
+
   /// Powers of two, which keep results exact.
   static std::vector<float> scales_of(std::size_t count, unsigned seed) {
     std::vector<float> scales = numbers(count, seed);
@@ -145,6 +165,10 @@ class Product {
 
   std::unique_ptr<Buffer> upload(const std::vector<float>& values, DType type) {
     if (type == DType::f32) return host_.upload(values);
+    if (type == DType::i32)
+      return host_.upload(std::vector<std::int32_t>(values.begin(), values.end()));
+    if (type == DType::i8)
+      return host_.upload(std::vector<std::int8_t>(values.begin(), values.end()));
     if (type == DType::u8) {
       std::vector<std::uint8_t> bytes;
       for (const float value : values) bytes.push_back(e4m3_of(value));
@@ -223,52 +247,6 @@ TEST_F(HipHostMatrixLibrary, SlicesOfKAreExactAndTold) {
   expect_exact(product, 1);
 }
 
-/// Returns the text of an algorithm with these settings, by number; others are unknown.
-std::string text_of(const std::map<int, std::uint32_t>& settings) {
-  hip::MatrixLibraryFunctions functions;
-  functions.algorithm_get = [](const void* algorithm, int attribute, void* value, std::size_t bytes,
-                               std::size_t* written) {
-    const auto& all = *static_cast<const std::map<int, std::uint32_t>*>(algorithm);
-    const auto found = all.find(attribute);
-    // The shape of clusters has 16 bits.
-    if (found == all.end() || bytes != (attribute == 8 ? 2 : 4)) return 1;
-    std::memcpy(value, &found->second, *written = bytes);
-    return 0;
-  };
-  return hip::text_of_algorithm(functions, &settings);
-}
-
-TEST(TextOfAlgorithm, HasTheNamesOfCublaslt) {
-  EXPECT_EQ(text_of({{0, 66}, {1, 23}, {2, 4}, {3, 2}, {4, 1}, {6, 16}, {8, 3}}),
-            "algorithm 66, tile 128x256, stages 64x4, 4 slices summed in f32, swizzling 1, "
-            "cluster 2x1x1");
-  EXPECT_EQ(text_of({{0, 7}, {1, 35}, {2, 1}, {3, 0}, {6, 24}, {8, 16}}),
-            "algorithm 7, tile 256x32, stages 128x6, 1 slice, cluster 1x16x1");
-  EXPECT_EQ(text_of({{1, 36}, {2, 2}, {3, 4}, {6, 36}}),
-            "tile 8x128, stages 128xauto, 2 slices reduction 4");
-  EXPECT_EQ(text_of({{6, 38}, {8, 17}}), "stages 768xauto, cluster 3x1x1");
-  EXPECT_EQ(text_of({{6, 39}, {8, 51}}), "stages number 39, cluster 1x15x1");
-  EXPECT_EQ(text_of({{1, 0}, {6, 29}, {8, 999}}),
-            "tile number 0, stages number 29, "
-            "cluster number 999");
-  EXPECT_EQ(text_of({{6, 31}}), "stages 8x3");
-  EXPECT_EQ(text_of({}), "");
-  EXPECT_EQ(hip::text_of_algorithm({}, nullptr), "");
-}
-
-// By cublasLtMatmulTile_t: where the rows of tiles begin and end, and those that came before.
-TEST(TextOfAlgorithm, HasTheNamesOfAllTiles) {
-  const std::map<std::uint32_t, std::string> names{
-      {46, "8x768"},    {47, "16x64"},     {70, "24x768"},     {71, "32x192"},   {72, "32x320"},
-      {116, "64x192"},  {120, "64x576"},   {133, "72x640"},    {150, "88x512"},  {151, "96x192"},
-      {176, "128x320"}, {177, "128x384"},  {232, "256x192"},   {264, "384x128"}, {279, "504x64"},
-      {280, "520x64"},  {311, "768x64"},   {312, "64x16"},     {392, "64x760"},  {393, "128x8"},
-      {439, "128x448"}, {447, "128x512"},  {458, "192x96"},    {485, "192x336"}, {495, "256x96"},
-      {513, "256x256"}, {536, "320x200"},  {572, "448x144"},   {601, "640x8"},   {630, "768x80"},
-      {631, "256x512"}, {634, "512x1024"}, {635, "number 635"}};
-  for (const auto& [number, name] : names) EXPECT_EQ(text_of({{1, number}}), "tile " + name);
-}
-
 TEST_F(HipHostMatrixLibrary, SlicesThatTheLibraryRefusesAreFailures) {
   MatrixProduct product{.m = 6, .n = 4, .k = 7};
   product.workspace_bytes = 7 * 6 * 4 * 4 - 1;
@@ -324,6 +302,53 @@ TEST_F(HipHostMatrixLibrary, ScaledProductsAreExact) {
   }
 }
 
+TEST_F(HipHostMatrixLibrary, ProductsWithScalesOfBlocksAreExact) {
+  // Blocks of k and of columns that are not whole, and fours of blocks that are not.
+  for (const std::uint64_t k : {16, 144, 528}) {
+    MatrixProduct product = product_of_fp8(MatrixScales::block);
+    product.m = 8;
+    product.n = 136;
+    product.k = k;
+    product.out = DType::f32;
+    product.workspace_bytes = 8 * 136 * 4;
+    for (product.rank = 0; product.rank < 3; ++product.rank) expect_exact(product);
+  }
+}
+
+MatrixProduct product_of_integers() {
+  MatrixProduct product{.m = 5, .n = 12, .k = 32, .in = DType::i8, .out = DType::i32};
+  product.transposed_b = true;
+  return product;
+}
+
+TEST_F(HipHostMatrixLibrary, SumsOfIntegersAreExact) {
+  MatrixProduct product = product_of_integers();
+  product.workspace_bytes = 7 * 5 * 12 * 4;
+  for (product.rank = 0; product.rank < 3; ++product.rank) expect_exact(product);
+  product.rank = 0;
+  expect_exact(product, 8);
+  const auto kernel = host_.device().compile(source_of(product, 2)).value();
+  EXPECT_NE(kernel->listing().value().find(" 2 slices summed in i32"), std::string::npos);
+}
+
+TEST_F(HipHostMatrixLibrary, SumsOfIntegersThatTheLibraryRefusesAreFailures) {
+  MatrixProduct product = product_of_integers();
+  product.transposed_b = false;
+  EXPECT_NE(refusal(product).find("has no algorithm"), std::string::npos) << refusal(product);
+  product = product_of_integers();
+  product.n = 10;
+  EXPECT_NE(refusal(product).find("has no algorithm"), std::string::npos) << refusal(product);
+  product = product_of_integers();
+  product.k = 30;
+  EXPECT_NE(refusal(product).find("has no algorithm"), std::string::npos) << refusal(product);
+  product = product_of_integers();
+  product.out = DType::f32;
+  EXPECT_NE(refusal(product).find("no matrix products of i32"), std::string::npos);
+  product = product_of_integers();
+  product.alpha = 2;
+  EXPECT_NE(refusal(product).find("no factors and no addends"), std::string::npos);
+}
+
 TEST_F(HipHostMatrixLibrary, AGraphComputesScaledProducts) {
   const auto kernel = host_.device().compile(source_of(product_of_fp8(MatrixScales::row))).value();
   // Two products in a graph have addresses of their own.
@@ -350,6 +375,8 @@ TEST_F(HipHostMatrixLibrary, ScaledProductsThatTheLibraryRefusesAreFailures) {
   product = product_of_fp8(MatrixScales::row);
   product.n = 7;
   EXPECT_NE(refusal(product).find("has no algorithm"), std::string::npos) << refusal(product);
+  product = product_of_fp8(MatrixScales::block);  // of 5 rows
+  EXPECT_NE(refusal(product).find("has no algorithm"), std::string::npos) << refusal(product);
   product = product_of_fp8(MatrixScales::none);
   EXPECT_NE(refusal(product).find("products of fp8 have scales"), std::string::npos);
   product = product_of_fp8(MatrixScales::tensor);
@@ -374,6 +401,8 @@ TEST_F(HipHostMatrixLibrary, KeysTellProductsAndLibrariesApart) {
   product.rank = 1;
   EXPECT_NE(key, source_of(product).content_key("a", "b"));
   EXPECT_NE(source_of(product_of_fp8(MatrixScales::tensor)).content_key("a", "b"),
+            source_of(product_of_fp8(MatrixScales::row)).content_key("a", "b"));
+  EXPECT_NE(source_of(product_of_fp8(MatrixScales::block)).content_key("a", "b"),
             source_of(product_of_fp8(MatrixScales::row)).content_key("a", "b"));
 }
 

@@ -78,6 +78,8 @@ std::vector<Emulation> quantize_emulations();
 
 /// Divides each element by the root of the mean of all squares.
 void over_root(const Given& given, std::vector<Float>& x);
+/// The layer norm of a row, with weight and bias if there are any.
+void centre(const Given& given, std::vector<Float>& x);
 /// Multiplies each element by that of the input `name`, if there is one.
 void weigh(const Given& given, const char* name, std::vector<Float>& x);
 Float silu(Float x);

@@ -34,7 +34,9 @@ std::vector<Float> row_of(const Given& given, std::size_t row, std::vector<float
     y[col] = y[col] + Float(given["residual"][at]);
     sums.push_back(y[col].value());
   }
-  if (given.has("weight")) {
+  if (fused == "layernorm") {
+    centre(given, y);
+  } else if (given.has("weight")) {
     over_root(given, y);
     weigh(given, "weight", y);
   }
@@ -119,17 +121,22 @@ std::vector<Case> quantize_cases(const DTypes&) {
                 {{"format", "int8"}, {"fused", operation}, {"rows", "200"}, {"cols", cols}});
     return Case{what, more, {{"gate", times(8)}}, factors};
   };
-  return {plain("rows", ByteFormat::e4m3, "row", 0.75, {3.8, 2.3, 2.3}),
-          plain("blocks", ByteFormat::e5m2, "block", 0.75, {3.8, 2.3, 2.3}),
-          plain("blocks of e4m3_fnuz", ByteFormat::e4m3_fnuz, "block", 0.75, {3.8, 3.8, 3.8}),
-          plain("rows of e5m2_fnuz", ByteFormat::e5m2_fnuz, "row", 0.75, {3.8, 2.3, 2.3}),
-          plain("a given scale", ByteFormat::e4m3, "tensor", 0.7, {1.1}),
-          plain("a given scale of integers", ByteFormat::int8, "tensor", 0.7, {1.1}),
-          fused("rmsnorm", "rmsnorm", "1000", {{"epsilon", "0.25"}}, {8.3, 7.8, 5}),
-          fused("add_rmsnorm", "add_rmsnorm", "1000", {{"scales", "block"}}, {0, 5, 2.2}),
-          fused("silu_mul", "silu_mul", "1000", {}, {0, 2.4, 2.6}),
-          fused("silu_mul of packed operands", "silu_mul", "1000", {{"layout", "packed"}},
-                {0, 1.6, 1.6})};
+  return {
+      plain("rows", ByteFormat::e4m3, "row", 0.75, {3.8, 2.3, 2.3}),
+      plain("blocks", ByteFormat::e5m2, "block", 0.75, {3.8, 2.3, 2.3}),
+      plain("blocks of e4m3_fnuz", ByteFormat::e4m3_fnuz, "block", 0.75, {3.8, 3.8, 3.8}),
+      plain("rows of e5m2_fnuz", ByteFormat::e5m2_fnuz, "row", 0.75, {3.8, 2.3, 2.3}),
+      plain("a given scale", ByteFormat::e4m3, "tensor", 0.7, {1.1}),
+      plain("a given scale of integers", ByteFormat::int8, "tensor", 0.7, {1.1}),
+      fused("rmsnorm", "rmsnorm", "1000", {{"epsilon", "0.25"}}, {8.3, 7.8, 5}),
+      fused("add_rmsnorm", "add_rmsnorm", "1000", {{"scales", "block"}}, {0, 5, 2.2}),
+      fused("layernorm", "layernorm", "1000", {{"scales", "block"}}, {6.6, 7, 12}),
+      fused("layernorm with weights", "layernorm", "1000", {{"affine", "weight"}}, {7, 8.8, 6.4}),
+      fused("layernorm of nothing else", "layernorm", "1000",
+            {{"affine", "none"}, {"epsilon", "0.25"}}, {6, 6.5, 12.5}),
+      fused("silu_mul", "silu_mul", "1000", {}, {0, 2.4, 2.6}),
+      fused("silu_mul of packed operands", "silu_mul", "1000", {{"layout", "packed"}},
+            {0, 1.6, 1.6})};
 }
 
 }  // namespace

@@ -165,25 +165,6 @@ Moments moments_of(const std::vector<Float>& x, std::size_t first, std::size_t l
   return m;
 }
 
-void centre(const Given& given, std::vector<Float>& x) {
-  const Float first = x.front();
-  for (Float& value : x) value = value - first;
-  const std::size_t size = straight() ? x.size() : group;
-  const Moments all =
-      accumulate((x.size() + size - 1) / size, Moments{},
-                 [&](const Moments& m, std::size_t i) {
-                   return merge(m, moments_of(x, i * size, std::min((i + 1) * size, x.size())));
-                 },
-                 [](const Moments& a, const Moments& b) { return merge(a, b); });
-  const Float factor =
-      inverse_root(all.squares / all.count + Float(given.number("epsilon", "1e-05")));
-  for (Float& value : x) value = (value - all.mean) * factor;
-  weigh(given, "weight", x);
-  for (std::size_t i = 0; given.has("bias") && i < x.size(); ++i) {
-    x[i] = x[i] + Float(given["bias"][i]);
-  }
-}
-
 Outputs rmsnorm(const Given& given) {
   return norm(given, [&](std::vector<Float>& x) {
     over_root(given, x);
@@ -275,6 +256,25 @@ std::vector<Case> layernorm_rmsnorm_cases(const DTypes& types) {
 }
 
 }  // namespace
+
+void centre(const Given& given, std::vector<Float>& x) {
+  const Float first = x.front();
+  for (Float& value : x) value = value - first;
+  const std::size_t size = straight() ? x.size() : group;
+  const Moments all =
+      accumulate((x.size() + size - 1) / size, Moments{},
+                 [&](const Moments& m, std::size_t i) {
+                   return merge(m, moments_of(x, i * size, std::min((i + 1) * size, x.size())));
+                 },
+                 [](const Moments& a, const Moments& b) { return merge(a, b); });
+  const Float factor =
+      inverse_root(all.squares / all.count + Float(given.number("epsilon", "1e-05")));
+  for (Float& value : x) value = (value - all.mean) * factor;
+  weigh(given, "weight", x);
+  for (std::size_t i = 0; given.has("bias") && i < x.size(); ++i) {
+    x[i] = x[i] + Float(given["bias"][i]);
+  }
+}
 
 void over_root(const Given& given, std::vector<Float>& x) {
   const auto at = [&](std::size_t i) { return x[i]; };

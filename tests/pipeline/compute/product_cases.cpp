@@ -210,6 +210,23 @@ std::vector<OperationCase> product_cases() {
                               .sum = t[3],
                               .epsilon = 1e-6F});
        }},
+      {"QuantizeLayerNorms",
+       "quantize dtype=bf16 out=u8 format=e4m3_fnuz fused=layernorm epsilon=1e-06 rows=5 cols=72",
+       {{5, 72}, {72}, {72}, {5, 72}, {5, 1}},
+       [](Operations& ops, const Operands& t) {
+         return ops.quantize(t[0], t[3], t[4],
+                             {.format = kernels::ByteFormat::e4m3_fnuz,
+                              .weight = t[1],
+                              .layernorm = true,
+                              .bias = t[2],
+                              .epsilon = 1e-6F});
+       }},
+      {"QuantizeLayerNormsWithoutWeights",
+       "quantize dtype=f32 out=u8 scales=tensor fused=layernorm affine=none rows=3 cols=40",
+       {{3, 40}, {1, 1}, {3, 40}},
+       [](Operations& ops, const Operands& t) {
+         return ops.quantize(t[0], t[2], t[1], {.scales = ScaleSharing::tensor, .layernorm = true});
+       }},
       {"QuantizePackedGates",
        "quantize dtype=f16 out=u8 format=int8 scales=tensor fused=silu_mul layout=packed rows=3 "
        "cols=40",

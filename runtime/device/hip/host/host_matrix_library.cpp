@@ -4,11 +4,10 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
-#include <cmath>
 #include <cstring>
 #include <vector>
 
+#include "runtime/device/hip/host/library_numbers.hpp"
 #include "runtime/device/hip/host/state.hpp"
 #include "runtime/device/version.hpp"
 
@@ -18,7 +17,6 @@ namespace {
 
 constexpr hipblasStatus_t ok = 0, invalid_value = 3, failed = 6, not_supported = 7;
 constexpr int most_ranked = 16;
-constexpr int type_f32 = 0, type_f16 = 2, type_bf16 = 14, type_e4m3 = 28;
 
 /// Sums along K, backwards if `order` is 1, in `slices`, whose sums the workspace holds but for the
 /// first. As cuBLASLt's, an algorithm has settings.
@@ -26,6 +24,7 @@ struct HostAlgorithm {
   std::uint32_t order = 0, slices = 1, reduction = reduction_none;
   std::uint32_t unused = 0;
 
+  /// Sums have four bytes, whatever their type.
   std::uint64_t workspace_bytes(std::uint64_t elements) const {
     return (slices - 1) * elements * sizeof(float);
   }
@@ -36,6 +35,7 @@ struct HostResult {
 };
 constexpr MatrixLibraryNumbers host_numbers = [] {
   MatrixLibraryNumbers numbers = hipblaslt_numbers;
+  numbers.compute_i32 = 72;
   numbers.algorithm_bytes = sizeof(HostAlgorithm);
   numbers.result_bytes = sizeof(HostResult);
   numbers.scale_a = 5;
@@ -54,78 +54,20 @@ struct Layout {
   std::int64_t step = 0;  // elements from one matrix to the next
 };
 struct Description {
+  int compute = host_numbers.compute_f32, scale_type = type_f32;
   int transpose_a = host_numbers.not_transposed, transpose_b = host_numbers.not_transposed;
   int epilogue = 1, bias_type = type_f32;
   const void* bias = nullptr;
-  const float *scale_a = nullptr, *scale_b = nullptr;
-  std::int32_t scale_mode_a = 0, scale_mode_b = 0;
+  OperandScales scale_a, scale_b;
   std::int8_t fast_accumulation = 0;
 
-  /// Returns the factor of an element of the product.
-  double scale(std::uint64_t row, std::uint64_t col) const {
-    if (scale_a == nullptr) return 1;
-    return static_cast<double>(scale_a[scale_mode_a == scale_mode_rows ? row : 0]) *
-           static_cast<double>(scale_b[scale_mode_b == scale_mode_rows ? col : 0]);
-  }
+  bool integers() const { return compute == host_numbers.compute_i32; }
+  int sum_type() const { return integers() ? type_i32 : type_f32; }
+  bool scaled() const { return scale_a.first != nullptr && scale_b.first != nullptr; }
 };
 struct Preference {
   std::uint64_t workspace_bytes = 0;
 };
-
-double f16_value(std::uint16_t bits) {
-  const int exponent = bits >> 10 & 31, mantissa = bits & 1023;
-  const double sign = (bits & 0x8000) != 0 ? -1 : 1;
-  if (exponent == 31) return mantissa != 0 ? NAN : sign * INFINITY;
-  return sign *
-         (exponent == 0 ? std::ldexp(mantissa, -24) : std::ldexp(1024 + mantissa, exponent - 25));
-}
-
-std::uint16_t f16_bits(double value) {
-  const std::uint16_t sign = std::signbit(value) ? 0x8000 : 0;
-  if (std::isnan(value)) return 0x7e00;
-  const double size = std::abs(value);
-  if (size == 0) return sign;
-  if (size >= 65520) return static_cast<std::uint16_t>(sign | 0x7c00);
-  int exponent = 0;
-  std::frexp(size, &exponent);                    // size is in [2^(exponent-1), 2^exponent)
-  const int step = std::max(exponent - 11, -24);  // of the last digit
-  const auto digits = static_cast<int>(std::nearbyint(std::ldexp(size, -step)));
-  // The leading digit of a normal number adds one to the exponent.
-  return static_cast<std::uint16_t>(sign + ((step + 24) << 10) + digits);
-}
-
-std::uint16_t bf16_bits(double value) {
-  const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(value));
-  if (std::isnan(value)) return 0x7fc0;
-  return static_cast<std::uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
-
-std::int64_t bytes_of_type(int type) {
-  return type == type_e4m3 ? 1 : type == type_f32 ? 4 : 2;
-}
-
-double e4m3_value(std::uint8_t bits) {
-  const int exponent = bits >> 3 & 15, mantissa = bits & 7;
-  const double sign = (bits & 0x80) != 0 ? -1 : 1;
-  if (exponent == 15 && mantissa == 7) return NAN;
-  return sign *
-         (exponent == 0 ? std::ldexp(mantissa, -9) : std::ldexp(8 + mantissa, exponent - 10));
-}
-
-double load(const void* from, int type, std::uint64_t at) {
-  if (type == type_e4m3) return e4m3_value(static_cast<const std::uint8_t*>(from)[at]);
-  if (type == type_f32) return static_cast<const float*>(from)[at];
-  const std::uint16_t bits = static_cast<const std::uint16_t*>(from)[at];
-  return type == type_f16 ? f16_value(bits) : std::bit_cast<float>(std::uint32_t{bits} << 16);
-}
-
-void store(void* to, int type, std::uint64_t at, double value) {
-  if (type == type_f32) {
-    static_cast<float*>(to)[at] = static_cast<float>(value);
-  } else {
-    static_cast<std::uint16_t*>(to)[at] = type == type_f16 ? f16_bits(value) : bf16_bits(value);
-  }
-}
 
 /// One call: column-major D = alpha op(A) op(B) + beta C + bias.
 struct Product {
@@ -133,11 +75,14 @@ struct Product {
   Layout a_layout, b_layout, d_layout;
   const void *a = nullptr, *b = nullptr, *c = nullptr;
   void* d = nullptr;
-  float alpha = 1, beta = 0;
+  double alpha = 1, beta = 0;
   HostAlgorithm algorithm;
-  float* workspace = nullptr;
+  void* workspace = nullptr;
 
   void run() const;
+  std::uint64_t depth() const {
+    return description.transpose_a == host_numbers.transposed ? a_layout.rows : a_layout.cols;
+  }
   double sum(std::uint64_t row, std::uint64_t col, std::uint64_t first, std::uint64_t end) const;
 };
 
@@ -150,30 +95,35 @@ double Product::sum(std::uint64_t row, std::uint64_t col, std::uint64_t first,
   double total = 0;
   for (std::uint64_t i = first; i < end; ++i) {
     const std::uint64_t k = algorithm.order == 1 ? end - 1 - (i - first) : i;
-    total += load(a, a_layout.type, ta ? row * as + k : k * as + row) *
-             load(b, b_layout.type, tb ? k * bs + col : col * bs + k);
+    double product = load_element(a, a_layout.type, ta ? row * as + k : k * as + row) *
+                     load_element(b, b_layout.type, tb ? k * bs + col : col * bs + k);
+    if (description.scaled()) {
+      product *= description.scale_a.at(row, k, d_layout.rows, depth()) *
+                 description.scale_b.at(col, k, d_layout.cols, depth());
+    }
+    total += product;
   }
   return total;
 }
 
 void Product::run() const {
-  const std::uint64_t depth =
-      description.transpose_a == host_numbers.transposed ? a_layout.rows : a_layout.cols;
+  const std::uint64_t depth = this->depth();
   const std::uint64_t slices = algorithm.slices, elements = d_layout.cols * d_layout.rows;
   for (std::uint64_t col = 0; col < d_layout.cols; ++col) {
     for (std::uint64_t row = 0; row < d_layout.rows; ++row) {
       const std::uint64_t at = col * static_cast<std::uint64_t>(d_layout.stride) + row;
       double total = sum(row, col, 0, depth / slices);
       for (std::uint64_t i = 1; i < slices; ++i) {
-        float& slice = workspace[(i - 1) * elements + col * d_layout.rows + row];
-        slice = static_cast<float>(sum(row, col, depth * i / slices, depth * (i + 1) / slices));
-        total += slice;
+        const std::uint64_t slice = (i - 1) * elements + col * d_layout.rows + row;
+        store_element(workspace, description.sum_type(), slice,
+                      sum(row, col, depth * i / slices, depth * (i + 1) / slices));
+        total += load_element(workspace, description.sum_type(), slice);
       }
-      total *= alpha * description.scale(row, col);
-      if (beta != 0) total += beta * load(c, d_layout.type, at);
+      total *= alpha;
+      if (beta != 0) total += beta * load_element(c, d_layout.type, at);
       if ((description.epilogue & 4) != 0)
-        total += load(description.bias, description.bias_type, row);
-      store(d, d_layout.type, at, total);
+        total += load_element(description.bias, description.bias_type, row);
+      store_element(d, d_layout.type, at, total);
     }
   }
 }
@@ -219,10 +169,10 @@ hipblasStatus_t set_description(void* object, int attribute, const void* value, 
   if (attribute == host_numbers.epilogue) return copy(description.epilogue, value, bytes);
   if (attribute == host_numbers.bias_pointer) return copy(description.bias, value, bytes);
   if (attribute == host_numbers.bias_type) return copy(description.bias_type, value, bytes);
-  if (attribute == host_numbers.scale_a) return copy(description.scale_a, value, bytes);
-  if (attribute == host_numbers.scale_b) return copy(description.scale_b, value, bytes);
-  if (attribute == host_numbers.scale_mode_a) return copy(description.scale_mode_a, value, bytes);
-  if (attribute == host_numbers.scale_mode_b) return copy(description.scale_mode_b, value, bytes);
+  if (attribute == host_numbers.scale_a) return copy(description.scale_a.first, value, bytes);
+  if (attribute == host_numbers.scale_b) return copy(description.scale_b.first, value, bytes);
+  if (attribute == host_numbers.scale_mode_a) return copy(description.scale_a.mode, value, bytes);
+  if (attribute == host_numbers.scale_mode_b) return copy(description.scale_b.mode, value, bytes);
   if (attribute == host_numbers.fast_accumulation) {
     return copy(description.fast_accumulation, value, bytes);
   }
@@ -236,18 +186,54 @@ hipblasStatus_t set_layout(void* object, int attribute, const void* value, std::
   return invalid_value;
 }
 
+bool lies_along_k(const Description& description) {
+  return description.transpose_a == host_numbers.transposed &&
+         description.transpose_b == host_numbers.not_transposed;
+}
+
+bool fours(std::uint64_t a, std::uint64_t b) {
+  return a % 4 == 0 && b % 4 == 0;
+}
+
+bool aligned_scales(const Description& description) {
+  const auto aligned = [](const OperandScales& scales) {
+    return reinterpret_cast<std::uintptr_t>(scales.first) % 16 == 0;
+  };
+  return aligned(description.scale_a) && aligned(description.scale_b);
+}
+
+/// As cuBLASLt: not blocks of both operands, nor blocks of one and another scale of the other.
+bool supported_scales(const Description& description, const Layout& d) {
+  const OperandScales &a = description.scale_a, &b = description.scale_b;
+  if (!a.of_blocks() && !b.of_blocks()) return a.mode == b.mode;
+  const auto blocks = static_cast<std::int32_t>(ScaleMode::blocks);
+  return a.of_blocks() && b.of_blocks() && !(a.mode == blocks && b.mode == blocks) &&
+         fours(d.rows, d.cols);
+}
+
+/// As cuBLASLt: sums of integers are for int8 along k, with rows of multiples of 4 elements, and
+/// have no scales.
+bool supported_integers(const Description& description, const Layout& a, const Layout& b,
+                        const Layout& d) {
+  return lies_along_k(description) && a.type == type_i8 && b.type == type_i8 &&
+         d.type == type_i32 && description.scale_type == type_i32 && !description.scaled() &&
+         fours(a.rows, d.rows) && description.epilogue == 1 &&
+         fours(static_cast<std::uint64_t>(a.stride), static_cast<std::uint64_t>(b.stride)) &&
+         d.stride % 4 == 0;
+}
+
 /// Whether the library computes the product: as cuBLASLt, fp8 only where both operands lie along k,
 /// with rows of multiples of 16 bytes, scales, and sums in f32.
 bool supported(const Description& description, const Layout& a, const Layout& b, const Layout& d) {
-  if (a.type != type_e4m3) return description.scale_a == nullptr;
+  if (description.integers()) return supported_integers(description, a, b, d);
+  if (a.type == type_i8 || d.type == type_i32) return false;
+  if (a.type != type_e4m3) return !description.scaled();
   const auto aligned = [](const Layout& layout) {
     return (layout.stride * bytes_of_type(layout.type)) % 16 == 0;
   };
-  return description.transpose_a == host_numbers.transposed &&
-         description.transpose_b == host_numbers.not_transposed && b.type == type_e4m3 &&
-         aligned(a) && aligned(b) && aligned(d) && description.scale_a != nullptr &&
-         description.scale_b != nullptr && description.fast_accumulation == 0 &&
-         description.scale_mode_a == description.scale_mode_b;
+  return lies_along_k(description) && b.type == type_e4m3 && aligned(a) && aligned(b) &&
+         aligned(d) && description.scaled() && description.fast_accumulation == 0 &&
+         supported_scales(description, d);
 }
 
 hipblasStatus_t rank(void*, void* desc, void* a, void* b, void*, void* d, void* preference,
@@ -258,7 +244,7 @@ hipblasStatus_t rank(void*, void* desc, void* a, void* b, void*, void* d, void* 
                  *static_cast<const Layout*>(b), layout)) {
     return not_supported;
   }
-  constexpr std::array<HostAlgorithm, 3> all{{{0}, {1}, {0, 2, reduction_f32}}};
+  constexpr std::array<HostAlgorithm, 3> all{{{0}, {1}, {0, 2, reduction_in_sums}}};
   const std::uint64_t elements = layout.rows * layout.cols;
   const bool sliced =
       static_cast<Preference*>(preference)->workspace_bytes >= all.back().workspace_bytes(elements);
@@ -324,7 +310,7 @@ hipblasStatus_t check_algorithm(void*, void* desc, void* a, void* b, void*, void
   const bool sliced = algorithm.slices > 1;
   if (!supported(description, first, *static_cast<const Layout*>(b), layout) ||
       algorithm.slices == 0 || algorithm.slices > depth || (sliced && algorithm.order == 1) ||
-      algorithm.reduction != (sliced ? reduction_f32 : reduction_none)) {
+      algorithm.reduction != (sliced ? reduction_in_sums : reduction_none)) {
     return not_supported;
   }
   *static_cast<HostResult*>(result) = {algorithm,
@@ -345,10 +331,12 @@ hipblasStatus_t multiply(void*, void* desc, const void* alpha, const void* a, vo
   product.b = b;
   product.c = c;
   product.d = d;
-  product.alpha = *static_cast<const float*>(alpha);
-  product.beta = *static_cast<const float*>(beta);
+  product.alpha = load_element(alpha, product.description.scale_type, 0);
+  product.beta = load_element(beta, product.description.scale_type, 0);
   std::memcpy(&product.algorithm, algorithm, sizeof product.algorithm);
-  product.workspace = static_cast<float*>(workspace);
+  product.workspace = workspace;
+  if (product.description.scale_a.of_blocks() && !aligned_scales(product.description))
+    return failed;
   const auto pushed = push(stream, [&product] {
     return [product](Execution& execution) {
       for (std::int64_t i = 0; i < product.d_layout.batch && !execution.over(); ++i) {
@@ -372,7 +360,13 @@ Result<std::shared_ptr<const MatrixLibrary>> open_matrix_library() {
   };
   all.layout_destroy = &destroy<Layout>;
   all.layout_set = &set_layout;
-  all.desc_create = [](void** description, int, int) { return create<Description>(description); };
+  all.desc_create = [](void** description, int compute, int scale_type) {
+    auto* const made = new Description;
+    made->compute = compute;
+    made->scale_type = scale_type;
+    *description = made;
+    return ok;
+  };
   all.desc_destroy = &destroy<Description>;
   all.desc_set = &set_description;
   all.preference_create = &create<Preference>;
