@@ -58,6 +58,32 @@ GRETA_DEVICE void set_priority() {
 #endif
 }
 
+// Since the last keep_order() there are `all` matrix instructions, and accesses to memory: the first
+// `ahead`, then `early` and `late` ones. This wishes the compiler to put `products` matrix instructions
+// between two accesses, the early ones at the beginning and the late ones at the end. Accesses stay in
+// the order of the source. A compiler that knows no such wishes has an order of its own.
+template <u32 ahead, u32 early, u32 late, u32 products, u32 all>
+GRETA_DEVICE void interleave() {
+#if defined(GRETA_AMD)
+#if __has_builtin(__builtin_amdgcn_sched_group_barrier)
+  constexpr int matrix = 0x8, memory = 0x10 | 0x80;
+  __builtin_amdgcn_sched_group_barrier(memory, ahead, 0);
+  GRETA_UNROLL
+  for (u32 i = 0; i < early; ++i) {
+    __builtin_amdgcn_sched_group_barrier(matrix, products, 0);
+    __builtin_amdgcn_sched_group_barrier(memory, 1, 0);
+  }
+  constexpr u32 spread = (early + late) * products;
+  if constexpr (all > spread) __builtin_amdgcn_sched_group_barrier(matrix, all - spread, 0);
+  GRETA_UNROLL
+  for (u32 i = 0; i < late; ++i) {
+    __builtin_amdgcn_sched_group_barrier(memory, 1, 0);
+    __builtin_amdgcn_sched_group_barrier(matrix, products, 0);
+  }
+#endif
+#endif
+}
+
 // As block_barrier(), for shared memory alone: accesses to device memory stay under way.
 #if defined(GRETA_AMD) && __clang_major__ >= 19
 GRETA_DEVICE void shared_barrier() {
@@ -74,3 +100,12 @@ GRETA_DEVICE void shared_barrier() {
   block_barrier();
 }
 #endif
+
+// As shared_barrier(), of AMD: waves meet at different ones, too. Each counts those that arrived.
+GRETA_DEVICE void loose_barrier() {
+#if defined(GRETA_HOST) && GRETA_HOST != 80
+  greta_host::s_barrier();
+#else
+  shared_barrier();
+#endif
+}

@@ -8,6 +8,8 @@
 //   load<operand, along_k>(…)  a Fragment of that operand from a SharedTile
 //   Sums                       D, spread over the wave's registers
 //   multiply(sums, a, b)       sums += a b
+//   multiply_anywhere(…)       the same on AMD, moved by the compiler as it likes, up to
+//   keep_here(sums)            this
 //   store(sums, to, pitch)     Sums as `span` rows of f32 in shared memory, `pitch` floats apart
 //   pitch(width)               the pitch for so many columns that spreads them over the banks
 //
@@ -321,6 +323,7 @@ struct MatrixCore {
 #endif
 #endif
   static constexpr u32 depth = groups * lane_chunks * chunk_elements<T>;
+  static constexpr u32 steps = lane_chunks * 16 / step_bytes;  // instructions of a product
   struct Fragment {
     Chunk chunk[lane_chunks];
   };
@@ -371,18 +374,28 @@ struct MatrixCore {
   }
 
   static GRETA_DEVICE void multiply(Sums& sums, const Fragment& a, const Fragment& b) {
+    multiply_anywhere(sums, a, b);
+    keep_here(sums);
+  }
+
+  static GRETA_DEVICE void multiply_anywhere(Sums& sums, const Fragment& a, const Fragment& b) {
     struct Steps {
-      Words<step_bytes> step[lane_chunks * 16 / step_bytes];
+      Words<step_bytes> step[steps];
     };
     const Steps x = __builtin_bit_cast(Steps, a), y = __builtin_bit_cast(Steps, b);
     GRETA_UNROLL
-    for (u32 i = 0; i < lane_chunks * 16 / step_bytes; ++i) {
+    for (u32 i = 0; i < steps; ++i) {
       matrix_step(T(), sums, x.step[i], y.step[i]);
     }
+  }
+
+  // Else the compiler would move products behind the next barrier, and keep all their fragments
+  // until then.
+  static GRETA_DEVICE void keep_here(Sums& sums) {
 #if defined(__GFX11__) || defined(__GFX12__)
-    // Keeps it here: the compiler would move products behind the next barrier, and keep all their
-    // fragments until then.
     asm volatile("" : "+v"(sums));
+#else
+    (void)sums;
 #endif
   }
 

@@ -131,7 +131,9 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile,
                  {"SPLIT", split},
                  {"FOLD", default_fold(device, tile, split)},
                  {"ALIGN", 0}}};
-  if (kernel.offers_priority()) config.values.emplace_back("PRIORITY", 0);
+  if (kernel.offers_pingpong()) config.values.emplace_back("PRIORITY", 0);
+  if (kernel.offers_interleaving()) config.values.emplace_back("INTERLEAVE", 0);
+  if (kernel.offers_pingpong()) config.values.emplace_back("PINGPONG", 0);
   if (turns) config.values.emplace_back("TURN", 1);
   constexpr std::int64_t large = 1024;  // enough multiplications for each copied element
   const bool align = has_odd_lines(shape) && !shape.several() && !shape.gated &&
@@ -274,7 +276,8 @@ Variant matrix() {
       "matrix", "on matrix cores: a workgroup computes a tile by products of subgroups", any_space,
       any_plan, any_defaults, divisions_of_tiles);
   variant.kernels_by = "INSTR";
-  variant.migrations = {added("WALK", 0), added("XCDS", 1), added("PRIORITY", 0), added("TURN", 0)};
+  variant.migrations = {added("WALK", 0),       added("XCDS", 1),     added("PRIORITY", 0),
+                        added("INTERLEAVE", 0), added("PINGPONG", 0), added("TURN", 0)};
   set_work<Shape>(variant, [](const Shape& shape, const DeviceInfo& device, const Config& config) {
     return cooperative(device) ? cooperative_work(shape, device, config)
                                : work(exact(shape), device, config);
@@ -286,7 +289,11 @@ Variant tf32x3() {
   constexpr auto space = [](const Shape& shape, const DeviceInfo& device) {
     Alternative a = matrix_space(shape, device);
     a.variant = "tf32x3";
-    std::erase_if(a.parameters, [](const Parameter& each) { return each.name == "PRIORITY"; });
+    std::erase_if(a.parameters, [](const Parameter& each) {
+      return each.name == "PRIORITY" || each.name == "INTERLEAVE" || each.name == "PINGPONG";
+    });
+    std::erase_if(a.constraints,
+                  [](const Constraint& each) { return each.name.starts_with("pingpong"); });
     // The parts of an f32 take twice the registers of 16-bit values, so that tiles are smaller.
     for (Parameter& each : a.parameters) {
       if (each.name == "BM" || each.name == "BN") each.values = {16, 32, 64, 128};

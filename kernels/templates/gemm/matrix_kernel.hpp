@@ -56,8 +56,12 @@ class MatrixKernel {
   bool reads_transpose() const { return cores_ == MatrixCores::mma && element_bytes_ == 2; }
   /// Returns whether products of f32 are three of TF32.
   bool splits() const { return splits_; }
-  /// Returns whether PRIORITY is a parameter.
-  bool offers_priority() const { return cores_ == MatrixCores::mfma; }
+  /// Returns whether PRIORITY and PINGPONG are parameters.
+  bool offers_pingpong() const { return cores_ == MatrixCores::mfma; }
+  /// Returns whether INTERLEAVE is a parameter.
+  bool offers_interleaving() const {
+    return cores_ != MatrixCores::mma && cores_ != MatrixCores::none;
+  }
   /// Returns the numbers of elements of asynchronous loads to shared memory. Empty if the device
   /// has none or a tile must be transposed when it is written.
   const std::vector<int>& copies() const { return copies_; }

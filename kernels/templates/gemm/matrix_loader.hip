@@ -29,6 +29,8 @@ struct OperandLoader {
   static constexpr u32 count = BK * span / vec / pieces;
   static constexpr u32 units = (count + THREADS - 1) / THREADS;
   static constexpr u32 across = length / vec;  // units side by side along a line
+  // Instructions of fetch_whole() and of put_whole().
+  static constexpr u32 loads = units * pieces, puts = turned ? units * vec : units;
   typedef Words<vec * u32(sizeof(T))> Piece;
   static constexpr u32 unit_bytes = vec * u32(sizeof(T));
 

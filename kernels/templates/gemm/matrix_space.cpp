@@ -174,6 +174,32 @@ std::vector<Constraint> turn_constraints(const Shape& shape, const MatrixKernel&
   return list;
 }
 
+/// Returns the constraints of PINGPONG: two groups of waves, each with a wave or more on every SIMD,
+/// and two phases of a K step.
+std::vector<Constraint> pingpong_constraints(const MatrixKernel& kernel) {
+  if (!kernel.offers_pingpong()) return {};
+  constexpr int simds = 4;
+  return {
+      {"pingpong_loads",
+       "PINGPONG=1 needs FRAGMENTS=1, INTERLEAVE=0 and 2 STAGES or more: what is read and loaded is "
+       "used after the next barrier",
+       p["PINGPONG"] == 0 || (p["FRAGMENTS"] == 1 && p["INTERLEAVE"] == 0 && p["STAGES"] >= 2)},
+      {"pingpong_waves",
+       fmt::format("PINGPONG=1 needs {} subgroups or a multiple of them", 2 * simds),
+       {{"BM", "BN", "WM", "WN", "INSTR", "PINGPONG"},
+        [=](const Config& c) {
+          return c["PINGPONG"] == 0 || kernel.threads(c) / kernel.wave() % (2 * simds) == 0;
+        }}},
+      {"pingpong_phases",
+       "PINGPONG=1 needs a BK of two products' k, or a WM of two products",
+       {{"BK", "WM", "INSTR", "PINGPONG"},
+        [=](const Config& c) {
+          return c["PINGPONG"] == 0 || c["BK"] >= 2 * kernel.depth(c["INSTR"]) ||
+                 c["WM"] >= 2 * c["INSTR"];
+        }}},
+  };
+}
+
 /// Returns the constraints of warpgroup instructions, and of the values that only they support.
 std::vector<Constraint> warpgroup_constraints(const MatrixKernel& kernel) {
   if (!kernel.offers_warpgroups()) return {};
@@ -267,6 +293,9 @@ Alternative matrix_space(const Shape& shape, const DeviceInfo& device) {
   //           2: the slices of a tile form a cluster and exchange partial sums
   // ALIGN     unaligned operands are first copied to aligned rows, for wide loads
   // PRIORITY  on CDNA, waves issue first while they multiply: others then load or read
+  // INTERLEAVE  on AMD, matrix instructions that the compiler puts between two accesses to memory;
+  //           0: accesses and products stay in the order of the source
+  // PINGPONG  on CDNA, half of the waves multiply while the other half reads and loads
   // TURN      on gfx950, reads from shared memory transpose tiles, so that loads can write them
   //           there past the registers; 0: tiles are transposed in registers
   Alternative a{"matrix", tile_parameters(kernel), {}};
@@ -289,7 +318,9 @@ Alternative matrix_space(const Shape& shape, const DeviceInfo& device) {
       {"ALIGN", {0, 1}},
   };
   a.parameters.insert(a.parameters.end(), others.begin(), others.end());
-  if (kernel.offers_priority()) a.parameters.push_back({"PRIORITY", {0, 1}});
+  if (kernel.offers_pingpong()) a.parameters.push_back({"PRIORITY", {0, 1}});
+  if (kernel.offers_interleaving()) a.parameters.push_back({"INTERLEAVE", {0, 1, 2, 4}});
+  if (kernel.offers_pingpong()) a.parameters.push_back({"PINGPONG", {0, 1}});
   if (kernel.offers_turning()) a.parameters.push_back({"TURN", {0, 1}});
   a.constraints = {storage_constraint(shape.in, shape.out, device)};
   append(a.constraints, problem_constraints(shape, device, kernel));
@@ -299,6 +330,7 @@ Alternative matrix_space(const Shape& shape, const DeviceInfo& device) {
   append(a.constraints, warpgroup_constraints(kernel));
   append(a.constraints, load_constraints(kernel));
   append(a.constraints, turn_constraints(shape, kernel));
+  append(a.constraints, pingpong_constraints(kernel));
   append(a.constraints, slice_constraints(shape, device));
   append(a.constraints, fold_constraints(device, kernel));
   a.constraints.push_back(walk_constraint(shape));
