@@ -102,9 +102,12 @@ GRETA_DEVICE void shared_barrier() {
 #endif
 
 // As shared_barrier(), of AMD: waves meet at different ones, too. Each counts those that arrived.
+// Not the fences of older compilers, which would wait for device memory.
 GRETA_DEVICE void loose_barrier() {
 #if defined(GRETA_HOST) && GRETA_HOST != 80
   greta_host::s_barrier();
+#elif defined(GRETA_AMD) && __clang_major__ < 19
+  asm volatile("s_waitcnt lgkmcnt(0)\n\ts_barrier" ::: "memory");
 #else
   shared_barrier();
 #endif

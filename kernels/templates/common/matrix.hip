@@ -69,7 +69,8 @@ enum class Operand { a, b };
 template <typename T>
 constexpr u32 chunk_elements = 16 / sizeof(T);
 
-// Whether load() can turn tiles of T whose lines lie across k. On CDNA that is TURN's to say.
+// Whether load() can turn tiles of T whose lines lie across k. On CDNA that is TURN's to say: 1. If
+// it is 2, loads from device memory turn them (turning_load.hip).
 #if !defined(TURN)
 #define TURN 0
 #endif
@@ -77,7 +78,7 @@ template <typename T>
 #if defined(GRETA_MATRIX_MMA)
 constexpr bool matrix_load_turns = sizeof(T) == 2;
 #else
-constexpr bool matrix_load_turns = TURN;
+constexpr bool matrix_load_turns = TURN == 1;
 #endif
 
 #if defined(GRETA_MATRIX_MMA)
@@ -361,15 +362,15 @@ struct MatrixCore {
            lane % 2 * 8;
   }
   static GRETA_DEVICE void load_turned(Fragment& f, u32 half, const u8* at) {
-#if TURN && defined(__gfx950__)
+#if TURN == 1 && defined(__gfx950__)
     typedef short Elements __attribute__((ext_vector_type(4)));
     typedef __attribute__((address_space(3))) Elements Shared;
     const auto four = __builtin_amdgcn_ds_read_tr16_b64_v4i16((Shared*)at);
     __builtin_memcpy(f.chunk[0].word + half * 2, &four, 8);
-#elif TURN && defined(GRETA_HOST)
+#elif TURN == 1 && defined(GRETA_HOST)
     greta_host::read_transposed(reinterpret_cast<u32(&)[2]>(f.chunk[0].word[half * 2]), at);
-#elif TURN
-#error "TURN needs reads of shared memory that transpose"
+#elif TURN == 1
+#error "TURN=1 needs reads of shared memory that transpose"
 #endif
   }
 

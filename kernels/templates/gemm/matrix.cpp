@@ -111,7 +111,7 @@ int load_width(const Shape& shape, bool turned, std::int64_t stride, std::int64_
 
 Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile, int split) {
   const MatrixKernel kernel(shape, device);
-  const bool turns = kernel.offers_turning();
+  const bool reads_turn = kernel.turning() == 1;
   Config config{"matrix",
                 {{"BM", tile.bm},
                  {"BN", tile.bn},
@@ -124,7 +124,8 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile,
                  {"PAD", 0},
                  {"STAGES", tile.stages},
                  {"ASYNC", 0},
-                 {"FRAGMENTS", turns ? 1 : tile.fragments},  // transposing reads need registers
+                 // Transposing reads need registers.
+                 {"FRAGMENTS", reads_turn ? 1 : tile.fragments},
                  {"SWIZZLE", 8},
                  {"WALK", 0},
                  {"XCDS", die_counts(device).back()},
@@ -134,7 +135,7 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile,
   if (kernel.offers_pingpong()) config.values.emplace_back("PRIORITY", 0);
   if (kernel.offers_interleaving()) config.values.emplace_back("INTERLEAVE", 0);
   if (kernel.offers_pingpong()) config.values.emplace_back("PINGPONG", 0);
-  if (turns) config.values.emplace_back("TURN", 1);
+  if (kernel.turning() != 0) config.values.emplace_back("TURN", kernel.turning());
   constexpr std::int64_t large = 1024;  // enough multiplications for each copied element
   const bool align = has_odd_lines(shape) && !shape.several() && !shape.gated &&
                      std::min(shape.m, shape.n) >= large;
@@ -143,10 +144,18 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile,
     return kernel.by_warpgroups(config) ? 8 : span * bk / kernel.threads(config);
   };
   config.value("ALIGN") = align ? 1 : 0;
-  config.value("VA") = load_width(shape, kernel.turned(config, shape.a_along_k),
-                                  align ? 8 : shape.a_unit(), of_thread(tile.bm));
-  config.value("VB") = load_width(shape, kernel.turned(config, shape.b_along_k),
-                                  align ? 8 : shape.b_unit(), of_thread(tile.bn));
+  const auto set_widths = [&] {
+    config.value("VA") = load_width(shape, kernel.turned(config, shape.a_along_k),
+                                    align ? 8 : shape.a_unit(), of_thread(tile.bm));
+    config.value("VB") = load_width(shape, kernel.turned(config, shape.b_along_k),
+                                    align ? 8 : shape.b_unit(), of_thread(tile.bn));
+  };
+  set_widths();
+  const bool narrow = (!shape.a_along_k && config["VA"] < 8) || (!shape.b_along_k && config["VB"] < 8);
+  if (kernel.turning() == 2 && narrow) {  // too narrow for loads that transpose
+    config.value("TURN") = 0;
+    set_widths();
+  }
   const auto& widths = kernel.copies();
   const auto copied = [&](int width) {
     return std::find(widths.begin(), widths.end(), width) != widths.end();
