@@ -70,7 +70,7 @@ std::vector<Case> cases() {
        "SWIZZLE=8 WALK=0 XCDS=1 SPLIT=1 FOLD=0 ALIGN=0 INTERLEAVE=0"},
       {3, "gates", problem("tt", f16, f16, {30, 96, 150}, {{"epilogue", "swiglu"}}),
        "BM=32 BN=64 WM=16 WN=32 BK=32 INSTR=16 VA=2 VB=2 PAD=0 STAGES=2 ASYNC=0 FRAGMENTS=1 "
-       "SWIZZLE=1 WALK=0 XCDS=1 SPLIT=1 FOLD=0 ALIGN=0 INTERLEAVE=0"},
+       "SWIZZLE=1 WALK=0 XCDS=1 SPLIT=1 FOLD=0 ALIGN=0 INTERLEAVE=0 TURN=0"},
       {1, "f32", problem("nn", f32, f32, {40, 70, 100}, {{"alpha", "-0.5"}}),
        "BM=32 BN=64 WM=16 WN=32 BK=32 INSTR=16 VA=4 VB=2 PAD=0 STAGES=2 ASYNC=0 FRAGMENTS=2 "
        "SWIZZLE=4 WALK=0 XCDS=1 SPLIT=2 FOLD=0 ALIGN=0 PRIORITY=0 INTERLEAVE=0 PINGPONG=0"},
@@ -100,7 +100,7 @@ std::vector<Case> cases() {
        "SWIZZLE=1 WALK=0 XCDS=1 SPLIT=2 FOLD=1 ALIGN=0 INTERLEAVE=0"},
       {3, "turned", problem("nn", f16, f16, {30, 96, 150}, {{"epilogue", "bias,silu"}}),
        "BM=32 BN=64 WM=16 WN=32 BK=64 INSTR=16 VA=2 VB=4 PAD=0 STAGES=2 ASYNC=0 FRAGMENTS=2 "
-       "SWIZZLE=8 WALK=0 XCDS=1 SPLIT=2 FOLD=0 ALIGN=0 INTERLEAVE=0"},
+       "SWIZZLE=8 WALK=0 XCDS=1 SPLIT=2 FOLD=0 ALIGN=0 INTERLEAVE=0 TURN=0"},
       {3, "aligned", problem("nt", bf16, bf16, {71, 93, 149}),
        "BM=64 BN=32 WM=32 WN=32 BK=32 INSTR=16 VA=8 VB=8 PAD=0 STAGES=1 ASYNC=0 FRAGMENTS=1 "
        "SWIZZLE=1 WALK=0 XCDS=1 SPLIT=1 FOLD=0 ALIGN=1 INTERLEAVE=0"},
@@ -127,7 +127,7 @@ std::vector<Case> cases() {
        "SWIZZLE=1 WALK=0 XCDS=1 SPLIT=1 FOLD=0 ALIGN=0 INTERLEAVE=0"},
       {3, "whole_steps_in_one_stage", problem("nn", bf16, bf16, {70, 94, 298}),
        "BM=64 BN=64 WM=32 WN=64 BK=32 INSTR=16 VA=2 VB=2 PAD=0 STAGES=1 ASYNC=0 FRAGMENTS=1 "
-       "SWIZZLE=1 WALK=0 XCDS=1 SPLIT=1 FOLD=0 ALIGN=0 INTERLEAVE=0"},
+       "SWIZZLE=1 WALK=0 XCDS=1 SPLIT=1 FOLD=0 ALIGN=0 INTERLEAVE=0 TURN=0"},
       {1, "interleaved_through_registers", problem("nt", bf16, f16, {70, 90, 436}),
        "BM=64 BN=64 WM=32 WN=64 BK=32 INSTR=16 VA=4 VB=2 PAD=0 STAGES=2 ASYNC=0 FRAGMENTS=1 "
        "SWIZZLE=1 WALK=0 XCDS=1 SPLIT=1 FOLD=0 ALIGN=0 PRIORITY=1 INTERLEAVE=1 PINGPONG=0"},
@@ -166,7 +166,19 @@ std::vector<Case> cases() {
        "SWIZZLE=1 WALK=0 XCDS=1 SPLIT=1 FOLD=0 ALIGN=0 INTERLEAVE=1"},
       {3, "interleaved", problem("nn", bf16, bf16, {70, 94, 298}),
        "BM=64 BN=64 WM=32 WN=64 BK=32 INSTR=16 VA=2 VB=2 PAD=0 STAGES=2 ASYNC=0 FRAGMENTS=2 "
-       "SWIZZLE=1 WALK=0 XCDS=1 SPLIT=1 FOLD=0 ALIGN=0 INTERLEAVE=4"},
+       "SWIZZLE=1 WALK=0 XCDS=1 SPLIT=1 FOLD=0 ALIGN=0 INTERLEAVE=4 TURN=0"},
+      {3, "turned_by_loads", problem("nn", bf16, f32, {70, 136, 298}, {{"epilogue", "residual"}}),
+       "BM=64 BN=128 WM=32 WN=64 BK=32 INSTR=16 VA=2 VB=8 PAD=0 STAGES=2 ASYNC=0 FRAGMENTS=1 "
+       "SWIZZLE=1 WALK=0 XCDS=1 SPLIT=1 FOLD=0 ALIGN=0 INTERLEAVE=0 TURN=2"},
+      {3, "turned_by_loads_in_slices", problem("tn", f16, f16, {72, 88, 301}),
+       "BM=64 BN=96 WM=16 WN=48 BK=64 INSTR=16 VA=8 VB=8 PAD=1 STAGES=1 ASYNC=0 FRAGMENTS=2 "
+       "SWIZZLE=1 WALK=0 XCDS=1 SPLIT=2 FOLD=1 ALIGN=0 INTERLEAVE=2 TURN=2"},
+      {3, "turned_by_loads_of_a_few_threads", problem("tt", f16, f32, {16, 30, 99}),
+       "BM=16 BN=32 WM=16 WN=16 BK=16 INSTR=16 VA=8 VB=1 PAD=0 STAGES=2 ASYNC=0 FRAGMENTS=1 "
+       "SWIZZLE=1 WALK=0 XCDS=1 SPLIT=1 FOLD=0 ALIGN=0 INTERLEAVE=0 TURN=2"},
+      {3, "turned_by_loads_of_copies", problem("nn", bf16, bf16, {60, 93, 150}),
+       "BM=64 BN=64 WM=32 WN=32 BK=32 INSTR=16 VA=8 VB=8 PAD=0 STAGES=2 ASYNC=0 FRAGMENTS=1 "
+       "SWIZZLE=1 WALK=0 XCDS=1 SPLIT=1 FOLD=0 ALIGN=1 INTERLEAVE=0 TURN=2"},
   };
 }
 
