@@ -151,7 +151,8 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile,
                                     align ? 8 : shape.b_unit(), of_thread(tile.bn));
   };
   set_widths();
-  const bool narrow = (!shape.a_along_k && config["VA"] < 8) || (!shape.b_along_k && config["VB"] < 8);
+  const bool narrow =
+      (!shape.a_along_k && config["VA"] < 8) || (!shape.b_along_k && config["VB"] < 8);
   if (kernel.turning() == 2 && narrow) {  // too narrow for loads that transpose
     config.value("TURN") = 0;
     set_widths();

@@ -44,8 +44,8 @@ class MatrixKernel {
   /// Returns the configuration with these extents, as the kernel source has them.
   Config with_parts(Config config) const;
   /// Returns the value of TURN with which instructions transpose tiles: 1 if reads of shared memory
-  /// do, 2 if loads from global memory do, 0 if there are none or nothing is to be transposed. TURN is
-  /// a parameter where it is not 0.
+  /// do, 2 if loads from global memory do, 0 if there are none or nothing is to be transposed. TURN
+  /// is a parameter where it is not 0.
   int turning() const { return turning_; }
   /// Return whether instructions transpose tiles: any, reads, or loads.
   bool turns(const Config& config) const { return turning_ != 0 && config["TURN"] != 0; }

@@ -165,8 +165,8 @@ std::vector<Constraint> turn_constraints(const Shape& shape, const MatrixKernel&
   const auto add = [&](const char* name, const char* extent, const char* width, bool along_k) {
     if (along_k) return;
     if (kernel.turning() == 2) {
-      list.push_back({name, fmt::format("TURN=2 needs {}=8", width),
-                      p["TURN"] == 0 || p[width] == 8});
+      list.push_back(
+          {name, fmt::format("TURN=2 needs {}=8", width), p["TURN"] == 0 || p[width] == 8});
       return;
     }
     Expression power = false;
@@ -179,14 +179,15 @@ std::vector<Constraint> turn_constraints(const Shape& shape, const MatrixKernel&
   return list;
 }
 
-/// Returns the constraints of PINGPONG: two groups of waves, each with a wave or more on every SIMD,
-/// and two phases of a K step.
+/// Returns the constraints of PINGPONG: two groups of waves, each with a wave or more on every
+/// SIMD, and two phases of a K step.
 std::vector<Constraint> pingpong_constraints(const MatrixKernel& kernel) {
   if (!kernel.offers_pingpong()) return {};
   constexpr int simds = 4;
   return {
       {"pingpong_loads",
-       "PINGPONG=1 needs FRAGMENTS=1, INTERLEAVE=0 and 2 STAGES or more: what is read and loaded is "
+       "PINGPONG=1 needs FRAGMENTS=1, INTERLEAVE=0 and 2 STAGES or more: what is read and loaded "
+       "is "
        "used after the next barrier",
        p["PINGPONG"] == 0 || (p["FRAGMENTS"] == 1 && p["INTERLEAVE"] == 0 && p["STAGES"] >= 2)},
       {"pingpong_waves",

@@ -101,7 +101,8 @@ struct WholeSteps : Operands {
   }
 
   // Accesses to memory of a depth in interleave_step().
-  static constexpr u32 fragment_reads = rows * decltype(a_places)::reads + columns * decltype(b_places)::reads;
+  static constexpr u32 fragment_reads =
+      rows * decltype(a_places)::reads + columns * decltype(b_places)::reads;
   static constexpr u32 loads = ASYNC ? 0 : LoaderA::loads + LoaderB::loads;
   static constexpr u32 puts = ASYNC || STAGES == 1 ? 0 : LoaderA::puts + LoaderB::puts;
   // The depth in which the next stage is written: before that of the barrier.
