@@ -59,9 +59,10 @@ GRETA_DEVICE void set_priority() {
 }
 
 // Since the last keep_order() there are `all` matrix instructions, and accesses to memory: the first
-// `ahead`, then `early` and `late` ones. This wishes the compiler to put `products` matrix instructions
-// between two accesses, the early ones at the beginning and the late ones at the end. Accesses stay in
-// the order of the source. A compiler that knows no such wishes has an order of its own.
+// `ahead`, then `early` and `late` ones. This wishes the compiler to put `products` matrix
+// instructions between two accesses, the early ones at the beginning and the late ones at the end.
+// Accesses stay in the order of the source. A compiler that knows no such wishes has an order of its
+// own.
 template <u32 ahead, u32 early, u32 late, u32 products, u32 all>
 GRETA_DEVICE void interleave() {
 #if defined(GRETA_AMD)

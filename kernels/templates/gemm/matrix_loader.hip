@@ -6,8 +6,8 @@
 //   where memory has lines across k but the tile along it, `turned`: a chunk's k x `vec` elements;
 //   they are turned in registers, and `vec` chunks are written
 //
-//   the same with TURN=2: `vec` elements, a chunk's number; loads turn those of eight threads, which
-//   are neighbours along k, and each writes the chunk that it gets
+//   the same with TURN=2, `turned_by_loads`: a chunk's number of elements; loads turn those of eight
+//   threads, which are neighbours along k, and each writes the chunk that it gets
 //
 // `span` is a multiple of 16, BK a power of two.
 //
@@ -53,8 +53,8 @@ struct OperandLoader {
   // Lines from a thread's unit to its next one, and whether these have the same places and chunks.
   static constexpr u32 unit_lines = THREADS / across;
   static constexpr bool units_alike =
-      !turned && !turned_by_loads && !wave_by_wave && THREADS % across == 0 && unit_lines % Tile::bank_row == 0 &&
-      (!pairs || unit_lines % 2 == 0);
+      !turned && !turned_by_loads && !wave_by_wave && THREADS % across == 0 &&
+      unit_lines % Tile::bank_row == 0 && (!pairs || unit_lines % 2 == 0);
   // Whether what unit i adds to a thread's first unit is the same for all threads.
   static constexpr bool regular = THREADS % across == 0 || across % THREADS == 0;
 
