@@ -125,9 +125,6 @@ struct WholeSteps : Operands {
     read_a(set, stage, read, 0);
     GRETA_UNROLL
     for (u32 j = 0; j < columns; ++j) read_b(set, stage, read, j);
-#if !ASYNC
-    if (depth == 0) fetch_whole();
-#endif
     GRETA_UNROLL
     for (u32 i = 0; i < rows; ++i) {
       if (i > 0) read_a(set, stage, read, i);
@@ -136,6 +133,7 @@ struct WholeSteps : Operands {
 #endif
     }
 #if !ASYNC
+    if (depth == 0) fetch_whole();
     if (puts > 0 && depth == putting_depth) put_whole(next);
 #endif
     multiply_anywhere(depth % FRAGMENTS, sums);
