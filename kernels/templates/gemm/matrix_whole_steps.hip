@@ -3,7 +3,7 @@
 // step and offsets of instructions. A step is one of:
 //
 //   INTERLEAVE=0  accesses to memory and products in the order of the source
-//   INTERLEAVE=n  the compiler puts n matrix instructions between two accesses
+//   INTERLEAVE=n  the compiler puts n matrix instructions between two accesses; 0 if it can't
 //   PINGPONG=1    half of the waves multiply while the other half reads and loads
 #pragma once
 
@@ -55,7 +55,7 @@ struct WholeSteps : Operands {
       constexpr u32 from = step % STAGES;
       if constexpr (PINGPONG) {
         take_turns<from>(sums);
-      } else if constexpr (INTERLEAVE > 0) {
+      } else if constexpr (INTERLEAVE > 0 && GRETA_INTERLEAVES) {
         interleave_step<from>(sums);
       } else {
         walk_step<from>(sums);
