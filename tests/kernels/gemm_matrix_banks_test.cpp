@@ -73,7 +73,7 @@ const std::vector<Family>& families() {
 struct Operand {
   std::string name;
   Shape shape;
-  bool tile_along_k, turned;
+  bool tile_along_k, turned, turned_by_loads;
   unsigned span, vec, chunk;  ///< extent, elements of a load and of a chunk
   unsigned product, depth, bk, threads;
 };
@@ -90,7 +90,8 @@ std::vector<Operand> operands_of(const Problem& problem, const DeviceInfo& devic
     o.name = fmt::format("{} of {} on {}: {}", is_a ? "A" : "B", problem.key(), device.architecture,
                          config.text());
     o.turned = kernel.turned(config, along_k);
-    o.tile_along_k = along_k || o.turned;
+    o.turned_by_loads = !along_k && kernel.turns_by_loads(config);
+    o.tile_along_k = along_k || o.turned || o.turned_by_loads;
     o.span = value(is_a ? "BM" : "BN");
     o.vec = value(is_a ? "VA" : "VB");
     o.chunk = 16 / bytes_of(problem.dtype, 1U);
@@ -347,6 +348,24 @@ TEST_P(MatrixBanks, TurnedTilesAreWrittenWithoutConflicts) {
     }
   }
   EXPECT_EQ(judged > 0, GetParam().cores != MatrixCores::mma);
+}
+
+// Where loads transpose, eight lanes get a chunk each, of neighbouring lines.
+TEST_P(MatrixBanks, TilesThatLoadsTransposeAreWrittenWithoutConflicts) {
+  std::size_t judged = 0;
+  for (const Operand& o : operands_) {
+    if (!o.turned_by_loads) continue;
+    ++judged;
+    for (unsigned chunk = 0; chunk < o.bk / o.chunk; ++chunk) {
+      for (unsigned line = 0; line < o.span; line += 8) {
+        std::vector<std::uint32_t> addresses;
+        for (unsigned l = line; l < line + 8; ++l) addresses.push_back(offset(o, l, chunk));
+        ASSERT_EQ(conflicts(addresses, 16, GetParam().banks), 1U)
+            << o.name << ", line " << line << ", chunk " << chunk;
+      }
+    }
+  }
+  EXPECT_EQ(judged > 0, GetParam().cores == MatrixCores::wmma12);
 }
 
 // Sums are stored to shared memory in rows of lanes, as MatrixCore::store() documents.

@@ -58,6 +58,39 @@ GRETA_DEVICE void set_priority() {
 #endif
 }
 
+// Whether the compiler knows what interleave() needs. That of hiprtc 5.2 does not.
+#if defined(GRETA_HOST)
+#define GRETA_INTERLEAVES 1
+#elif defined(GRETA_AMD)
+#define GRETA_INTERLEAVES __has_builtin(__builtin_amdgcn_sched_group_barrier)
+#else
+#define GRETA_INTERLEAVES 0
+#endif
+
+// Since the last keep_order() there are `all` matrix instructions, and accesses to memory: first
+// `ahead`, then `early` and `late` ones. This asks the compiler to put `products` matrix
+// instructions between two accesses, the early ones at the beginning and the late ones at the end.
+// Accesses stay in the order of the source.
+template <u32 ahead, u32 early, u32 late, u32 products, u32 all>
+GRETA_DEVICE void interleave() {
+#if defined(GRETA_AMD) && GRETA_INTERLEAVES
+  constexpr int matrix = 0x8, memory = 0x10 | 0x80;
+  __builtin_amdgcn_sched_group_barrier(memory, ahead, 0);
+  GRETA_UNROLL
+  for (u32 i = 0; i < early; ++i) {
+    __builtin_amdgcn_sched_group_barrier(matrix, products, 0);
+    __builtin_amdgcn_sched_group_barrier(memory, 1, 0);
+  }
+  constexpr u32 spread = (early + late) * products;
+  if constexpr (all > spread) __builtin_amdgcn_sched_group_barrier(matrix, all - spread, 0);
+  GRETA_UNROLL
+  for (u32 i = 0; i < late; ++i) {
+    __builtin_amdgcn_sched_group_barrier(memory, 1, 0);
+    __builtin_amdgcn_sched_group_barrier(matrix, products, 0);
+  }
+#endif
+}
+
 // As block_barrier(), for shared memory alone: accesses to device memory stay under way.
 #if defined(GRETA_AMD) && __clang_major__ >= 19
 GRETA_DEVICE void shared_barrier() {
@@ -74,3 +107,15 @@ GRETA_DEVICE void shared_barrier() {
   block_barrier();
 }
 #endif
+
+// As shared_barrier(), of AMD: waves meet at different ones, too. Each counts those that arrived.
+// Not the fences of older compilers, which would wait for device memory.
+GRETA_DEVICE void loose_barrier() {
+#if defined(GRETA_HOST) && GRETA_HOST != 80
+  greta_host::s_barrier();
+#elif defined(GRETA_AMD) && __clang_major__ < 19
+  asm volatile("s_waitcnt lgkmcnt(0)\n\ts_barrier" ::: "memory");
+#else
+  shared_barrier();
+#endif
+}

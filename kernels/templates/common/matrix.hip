@@ -8,6 +8,8 @@
 //   load<operand, along_k>(…)  a Fragment of that operand from a SharedTile
 //   Sums                       D, spread over the wave's registers
 //   multiply(sums, a, b)       sums += a b
+//   multiply_anywhere(…)       the same on AMD, moved by the compiler as it likes, up to
+//   keep_here(sums)            this
 //   store(sums, to, pitch)     Sums as `span` rows of f32 in shared memory, `pitch` floats apart
 //   pitch(width)               the pitch for so many columns that spreads them over the banks
 //
@@ -67,7 +69,8 @@ enum class Operand { a, b };
 template <typename T>
 constexpr u32 chunk_elements = 16 / sizeof(T);
 
-// Whether load() can turn tiles of T whose lines lie across k. On CDNA that is TURN's to say.
+// Whether load() can turn tiles of T whose lines lie across k. On CDNA that is TURN's to say: 1. If
+// it is 2, loads from device memory turn them (turning_load.hip).
 #if !defined(TURN)
 #define TURN 0
 #endif
@@ -75,7 +78,7 @@ template <typename T>
 #if defined(GRETA_MATRIX_MMA)
 constexpr bool matrix_load_turns = sizeof(T) == 2;
 #else
-constexpr bool matrix_load_turns = TURN;
+constexpr bool matrix_load_turns = TURN == 1;
 #endif
 
 #if defined(GRETA_MATRIX_MMA)
@@ -321,6 +324,7 @@ struct MatrixCore {
 #endif
 #endif
   static constexpr u32 depth = groups * lane_chunks * chunk_elements<T>;
+  static constexpr u32 steps = lane_chunks * 16 / step_bytes;  // instructions of a product
   struct Fragment {
     Chunk chunk[lane_chunks];
   };
@@ -358,31 +362,41 @@ struct MatrixCore {
            lane % 2 * 8;
   }
   static GRETA_DEVICE void load_turned(Fragment& f, u32 half, const u8* at) {
-#if TURN && defined(__gfx950__)
+#if TURN == 1 && defined(__gfx950__)
     typedef short Elements __attribute__((ext_vector_type(4)));
     typedef __attribute__((address_space(3))) Elements Shared;
     const auto four = __builtin_amdgcn_ds_read_tr16_b64_v4i16((Shared*)at);
     __builtin_memcpy(f.chunk[0].word + half * 2, &four, 8);
-#elif TURN && defined(GRETA_HOST)
+#elif TURN == 1 && defined(GRETA_HOST)
     greta_host::read_transposed(reinterpret_cast<u32(&)[2]>(f.chunk[0].word[half * 2]), at);
-#elif TURN
-#error "TURN needs reads of shared memory that transpose"
+#elif TURN == 1
+#error "TURN=1 needs reads of shared memory that transpose"
 #endif
   }
 
   static GRETA_DEVICE void multiply(Sums& sums, const Fragment& a, const Fragment& b) {
+    multiply_anywhere(sums, a, b);
+    keep_here(sums);
+  }
+
+  static GRETA_DEVICE void multiply_anywhere(Sums& sums, const Fragment& a, const Fragment& b) {
     struct Steps {
-      Words<step_bytes> step[lane_chunks * 16 / step_bytes];
+      Words<step_bytes> step[steps];
     };
     const Steps x = __builtin_bit_cast(Steps, a), y = __builtin_bit_cast(Steps, b);
     GRETA_UNROLL
-    for (u32 i = 0; i < lane_chunks * 16 / step_bytes; ++i) {
+    for (u32 i = 0; i < steps; ++i) {
       matrix_step(T(), sums, x.step[i], y.step[i]);
     }
+  }
+
+  // Else the compiler would move products behind the next barrier, and keep all their fragments
+  // until then.
+  static GRETA_DEVICE void keep_here(Sums& sums) {
 #if defined(__GFX11__) || defined(__GFX12__)
-    // Keeps it here: the compiler would move products behind the next barrier, and keep all their
-    // fragments until then.
     asm volatile("" : "+v"(sums));
+#else
+    (void)sums;
 #endif
   }
 

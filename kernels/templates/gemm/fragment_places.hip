@@ -23,6 +23,7 @@ struct FragmentPlaces {
   static constexpr u32 reached = reached_stages<stride>;
   static constexpr u32 registers = (stages + reached - 1) / reached;
   static constexpr u32 kinds = Tile::lines_alike ? 1 : rows;  // of products' lines
+  static constexpr u32 reads = Core::lane_chunks;             // of a fragment
 
   u32 place[registers][kinds][in_row];
 
@@ -73,6 +74,7 @@ struct FragmentPlaces<false, T, span, Tile, rows, stages, stride> {
   static constexpr u32 in_row = Tile::padded || row < 2 * step ? 1 : row / step;
   static constexpr u32 reached = reached_stages<stride>;
   static constexpr u32 registers = (stages + reached - 1) / reached;
+  static constexpr u32 reads = 2;  // of a fragment
   static_assert((rows & (rows - 1)) == 0, "TURN needs products' lines of a power of two");
 
   u32 place[registers][in_row];

@@ -111,7 +111,7 @@ int load_width(const Shape& shape, bool turned, std::int64_t stride, std::int64_
 
 Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile, int split) {
   const MatrixKernel kernel(shape, device);
-  const bool turns = kernel.offers_turning();
+  const bool reads_turn = kernel.turning() == 1;
   Config config{"matrix",
                 {{"BM", tile.bm},
                  {"BN", tile.bn},
@@ -124,15 +124,20 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile,
                  {"PAD", 0},
                  {"STAGES", tile.stages},
                  {"ASYNC", 0},
-                 {"FRAGMENTS", turns ? 1 : tile.fragments},  // transposing reads need registers
+                 // Transposing reads need registers.
+                 {"FRAGMENTS", reads_turn ? 1 : tile.fragments},
                  {"SWIZZLE", 8},
                  {"WALK", 0},
                  {"XCDS", die_counts(device).back()},
                  {"SPLIT", split},
                  {"FOLD", default_fold(device, tile, split)},
                  {"ALIGN", 0}}};
-  if (kernel.offers_priority()) config.values.emplace_back("PRIORITY", 0);
-  if (turns) config.values.emplace_back("TURN", 1);
+  if (kernel.offers_pingpong()) config.values.emplace_back("PRIORITY", 0);
+  if (kernel.offers_interleaving()) config.values.emplace_back("INTERLEAVE", 0);
+  if (kernel.offers_pingpong()) config.values.emplace_back("PINGPONG", 0);
+  // Loads that transpose (TURN=2) ran in an emulator alone, which has their layout from
+  // measurements of others, so only searches, which verify, choose them.
+  if (kernel.turning() != 0) config.values.emplace_back("TURN", kernel.turning() == 1 ? 1 : 0);
   constexpr std::int64_t large = 1024;  // enough multiplications for each copied element
   const bool align = has_odd_lines(shape) && !shape.several() && !shape.gated &&
                      std::min(shape.m, shape.n) >= large;
@@ -141,10 +146,13 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile,
     return kernel.by_warpgroups(config) ? 8 : span * bk / kernel.threads(config);
   };
   config.value("ALIGN") = align ? 1 : 0;
-  config.value("VA") = load_width(shape, kernel.turned(config, shape.a_along_k),
-                                  align ? 8 : shape.a_unit(), of_thread(tile.bm));
-  config.value("VB") = load_width(shape, kernel.turned(config, shape.b_along_k),
-                                  align ? 8 : shape.b_unit(), of_thread(tile.bn));
+  const auto set_widths = [&] {
+    config.value("VA") = load_width(shape, kernel.turned(config, shape.a_along_k),
+                                    align ? 8 : shape.a_unit(), of_thread(tile.bm));
+    config.value("VB") = load_width(shape, kernel.turned(config, shape.b_along_k),
+                                    align ? 8 : shape.b_unit(), of_thread(tile.bn));
+  };
+  set_widths();
   const auto& widths = kernel.copies();
   const auto copied = [&](int width) {
     return std::find(widths.begin(), widths.end(), width) != widths.end();
@@ -274,7 +282,8 @@ Variant matrix() {
       "matrix", "on matrix cores: a workgroup computes a tile by products of subgroups", any_space,
       any_plan, any_defaults, divisions_of_tiles);
   variant.kernels_by = "INSTR";
-  variant.migrations = {added("WALK", 0), added("XCDS", 1), added("PRIORITY", 0), added("TURN", 0)};
+  variant.migrations = {added("WALK", 0),       added("XCDS", 1),     added("PRIORITY", 0),
+                        added("INTERLEAVE", 0), added("PINGPONG", 0), added("TURN", 0)};
   set_work<Shape>(variant, [](const Shape& shape, const DeviceInfo& device, const Config& config) {
     return cooperative(device) ? cooperative_work(shape, device, config)
                                : work(exact(shape), device, config);
@@ -286,7 +295,11 @@ Variant tf32x3() {
   constexpr auto space = [](const Shape& shape, const DeviceInfo& device) {
     Alternative a = matrix_space(shape, device);
     a.variant = "tf32x3";
-    std::erase_if(a.parameters, [](const Parameter& each) { return each.name == "PRIORITY"; });
+    std::erase_if(a.parameters, [](const Parameter& each) {
+      return each.name == "PRIORITY" || each.name == "INTERLEAVE" || each.name == "PINGPONG";
+    });
+    std::erase_if(a.constraints,
+                  [](const Constraint& each) { return each.name.starts_with("pingpong"); });
     // The parts of an f32 take twice the registers of 16-bit values, so that tiles are smaller.
     for (Parameter& each : a.parameters) {
       if (each.name == "BM" || each.name == "BN") each.values = {16, 32, 64, 128};

@@ -43,9 +43,12 @@ MatrixKernel::MatrixKernel(const Shape& shape, const DeviceInfo& device)
   std::sort(products_.begin(), products_.end());
   products_.erase(std::unique(products_.begin(), products_.end()), products_.end());
   const bool transposes = !reads_transpose() && !(shape.a_along_k && shape.b_along_k);
-  offers_turning_ = transposes && element_bytes_ == 2 && !products_.empty() &&
-                    has_turning_reads(device.architecture);
-  if (transposes && !offers_turning_) return;
+  if (transposes && element_bytes_ == 2 && !products_.empty()) {
+    turning_ = has_turning_reads(device.architecture)   ? 1
+               : has_turning_loads(device.architecture) ? 2
+                                                        : 0;
+  }
+  if (transposes && turning_ != 1) return;
   for (const int bytes : copy_widths(device, cores_)) {
     if (bytes >= element_bytes_) copies_.push_back(bytes / element_bytes_);
   }
@@ -125,7 +128,7 @@ std::int64_t MatrixKernel::loads_b(const Config& c) const {
 }
 
 std::int64_t MatrixKernel::tile_bytes(const Config& c, bool along_k, const char* span) const {
-  const bool tile_along_k = along_k || turned(c, along_k);
+  const bool tile_along_k = along_k || !(reads_transpose() || turns_by_reads(c));
   const std::int64_t extent = stored_span(c, along_k, span);
   const std::int64_t lines = tile_along_k ? extent : c["BK"];
   const std::int64_t chunks = (tile_along_k ? c["BK"] : extent) / chunk_ + c["PAD"];
@@ -193,7 +196,7 @@ std::int64_t MatrixKernel::place_registers(const Config& c, bool along_k, const 
   const int product = c["INSTR"];
   const std::int64_t tile = tile_bytes(c, along_k, span);
   const std::int64_t reached = std::max<std::int64_t>(1, 65536 / tile);  // by instructions' offsets
-  const bool across = !along_k && turns(c);
+  const bool across = !along_k && turns_by_reads(c);
   // Chunks of a bank row trade places, so each that a lane reads needs an address.
   const std::int64_t chunks = (across ? c[span] : c["BK"]) / chunk_;
   const std::int64_t apart = across                          ? product / chunk_
@@ -224,9 +227,9 @@ std::int64_t MatrixKernel::registers(const Config& c) const {
   const bool transposes = turned(c, shape_.a_along_k) || turned(c, shape_.b_along_k);
   return sum_registers(c) + fragments + loaded + std::max<std::int64_t>(0, loaded - 24) +
          addresses +
-         (turns(c)     ? 26
-          : transposes ? 30
-                       : 18);
+         (turns_by_reads(c) ? 26
+          : transposes      ? 30
+                            : 18);
 }
 
 std::int64_t MatrixKernel::register_limit(const Config& c) const {

@@ -43,12 +43,16 @@ class MatrixKernel {
   int wn(const Config& config) const { return part(config, "BN", "WN"); }
   /// Returns the configuration with these extents, as the kernel source has them.
   Config with_parts(Config config) const;
-  /// Returns whether TURN is a parameter: reads of shared memory can transpose tiles, and there are
-  /// some to transpose.
-  bool offers_turning() const { return offers_turning_; }
-  bool turns(const Config& config) const { return offers_turning_ && config["TURN"] != 0; }
-  /// Returns whether an operand's tile is transposed when it is written to shared memory, so that k
-  /// is contiguous.
+  /// Returns the value of TURN with which instructions transpose tiles: 1 if reads of shared memory
+  /// do, 2 if loads from global memory do, 0 if there are none or nothing is to be transposed. TURN
+  /// is a parameter where it is not 0.
+  int turning() const { return turning_; }
+  /// Return whether instructions transpose tiles: any, reads, or loads.
+  bool turns(const Config& config) const { return turning_ != 0 && config["TURN"] != 0; }
+  bool turns_by_reads(const Config& config) const { return turning_ == 1 && turns(config); }
+  bool turns_by_loads(const Config& config) const { return turning_ == 2 && turns(config); }
+  /// Returns whether an operand's tile is transposed in registers, before it is written to shared
+  /// memory, so that k is contiguous.
   bool turned(const Config& config, bool along_k) const {
     return !along_k && !reads_transpose() && !turns(config);
   }
@@ -56,8 +60,12 @@ class MatrixKernel {
   bool reads_transpose() const { return cores_ == MatrixCores::mma && element_bytes_ == 2; }
   /// Returns whether products of f32 are three of TF32.
   bool splits() const { return splits_; }
-  /// Returns whether PRIORITY is a parameter.
-  bool offers_priority() const { return cores_ == MatrixCores::mfma; }
+  /// Returns whether PRIORITY and PINGPONG are parameters.
+  bool offers_pingpong() const { return cores_ == MatrixCores::mfma; }
+  /// Returns whether INTERLEAVE is a parameter.
+  bool offers_interleaving() const {
+    return cores_ != MatrixCores::mma && cores_ != MatrixCores::none;
+  }
   /// Returns the numbers of elements of asynchronous loads to shared memory. Empty if the device
   /// has none or a tile must be transposed when it is written.
   const std::vector<int>& copies() const { return copies_; }
@@ -128,7 +136,7 @@ class MatrixKernel {
   std::int64_t bank_row_;  ///< chunks that have each bank of shared memory once
   bool splits_;
   std::vector<int> products_, copies_;
-  bool offers_turning_ = false;
+  int turning_ = 0;
 };
 
 /// Returns the parameters and constraints of `matrix` for HIP.

@@ -3,8 +3,11 @@
 //
 //   `vec` elements of a line in memory, which go to shared memory as they are, through registers or
 //   by asynchronous copies; neighbouring threads write neighbouring places
-//   TURNED: a chunk's k x `vec` elements, where memory has lines across k but the tile along it;
+//   where memory has lines across k but the tile along it, `turned`: a chunk's k x `vec` elements;
 //   they are turned in registers, and `vec` chunks are written
+//
+//   the same with TURN=2, `turned_by_loads`: a chunk's number of elements; loads turn those of eight
+//   threads, which are neighbours along k, and each writes the chunk that it gets
 //
 // `span` is a multiple of 16, BK a power of two.
 //
@@ -14,14 +17,19 @@
 
 #include "common/main_loop.hip"
 #include "common/matrix.hip"
+#if TURN == 2
+#include "common/turning_load.hip"
+#endif
 
 //
 // `pairs`: lines alternate between gates and ups (operands.hip).
 template <typename T, bool along_k, u32 span, u32 vec, bool pairs = false>
 struct OperandLoader {
   static constexpr u32 chunk = chunk_elements<T>;
-  static constexpr bool turned = !along_k && !matrix_load_turns<T>;
-  static constexpr bool tile_along_k = along_k || turned;
+  static constexpr bool tile_along_k = along_k || !matrix_load_turns<T>;
+  static constexpr bool turned_by_loads = !along_k && TURN == 2;
+  static constexpr bool turned = !along_k && tile_along_k && !turned_by_loads;
+  static_assert(!turned_by_loads || vec == chunk, "loads turn as many lines as they have elements");
   typedef SharedTile<tile_along_k ? span : BK, (tile_along_k ? BK : span) / chunk, PAD, turned> Tile;
 
   static constexpr u32 length = along_k ? BK : span;  // elements of a line in memory
@@ -29,6 +37,8 @@ struct OperandLoader {
   static constexpr u32 count = BK * span / vec / pieces;
   static constexpr u32 units = (count + THREADS - 1) / THREADS;
   static constexpr u32 across = length / vec;  // units side by side along a line
+  // Instructions of fetch_whole() and of put_whole().
+  static constexpr u32 loads = units * pieces, puts = turned ? units * vec : units;
   typedef Words<vec * u32(sizeof(T))> Piece;
   static constexpr u32 unit_bytes = vec * u32(sizeof(T));
 
@@ -43,13 +53,14 @@ struct OperandLoader {
   // Lines from a thread's unit to its next one, and whether these have the same places and chunks.
   static constexpr u32 unit_lines = THREADS / across;
   static constexpr bool units_alike =
-      !turned && !wave_by_wave && THREADS % across == 0 && unit_lines % Tile::bank_row == 0 &&
-      (!pairs || unit_lines % 2 == 0);
+      !turned && !turned_by_loads && !wave_by_wave && THREADS % across == 0 &&
+      unit_lines % Tile::bank_row == 0 && (!pairs || unit_lines % 2 == 0);
   // Whether what unit i adds to a thread's first unit is the same for all threads.
   static constexpr bool regular = THREADS % across == 0 || across % THREADS == 0;
 
   // Where units are put: those of regular ones are a number of bytes apart that all threads know.
-  static constexpr bool puts_alike = !turned && THREADS % across == 0 && count % THREADS == 0;
+  static constexpr bool puts_alike =
+      !turned && !turned_by_loads && THREADS % across == 0 && count % THREADS == 0;
   static constexpr u32 put_places = turned || puts_alike ? 1 : units;
 
   const u8* base;  // of the K step to be loaded next; the same for all threads
@@ -78,6 +89,7 @@ struct OperandLoader {
   // Unit i of this thread in memory: line, and element of it.
   static GRETA_DEVICE u32 line(u32 i) {
     const u32 tid = thread_index();
+    if constexpr (turned_by_loads) return eight(i) / across * 8 + tid % 8;
     if constexpr (wave_by_wave) return wave_unit(i) / across * pieces;
     return (regular ? tid / across + i * THREADS / across : (tid + i * THREADS) / across) * pieces;
   }
@@ -85,16 +97,19 @@ struct OperandLoader {
   // there is the tile's to say.
   static GRETA_DEVICE u32 place(u32 i) {
     const u32 tid = thread_index();
+    if constexpr (turned_by_loads) return eight(i) % across * vec;
     if constexpr (wave_by_wave) return wave_unit(i) % across * vec;
     return (regular ? tid % across + i * THREADS % across : (tid + i * THREADS) % across) * vec;
   }
   static GRETA_DEVICE u32 element(u32 i) {
-    if constexpr (turned) {
+    if constexpr (turned || turned_by_loads) {
       return place(i);
     } else {
       return Tile::chunk_at(line(i), place(i) / chunk) * chunk + place(i) % chunk;
     }
   }
+  // Eight threads whose units a load turns: which of the tile's.
+  static GRETA_DEVICE u32 eight(u32 i) { return (thread_index() + i * THREADS) / 8; }
   static GRETA_DEVICE u32 wave_unit(u32 i) {
     return (wave_index() * units + i) * wave_size + lane_index();
   }
@@ -126,7 +141,7 @@ struct OperandLoader {
       GRETA_UNROLL
       for (u32 p = 0; p < pieces; ++p) {
         const u32 safe = k_of(i, p) < k_left ? safe_offset(i, p) : 0;
-        piece[i][p] = load_words<int(sizeof(Piece))>(base + safe);
+        piece[i][p] = load(base + safe);
       }
     }
   }
@@ -166,7 +181,7 @@ struct OperandLoader {
       for (u32 i = 0; i < units; ++i) {
         if (!active(i)) continue;
         from[i] = kept(from[i]);  // else the compiler adds 64 bits of it to the base
-        piece[i][p] = load_words<int(sizeof(Piece))>(lines + from[i]);
+        piece[i][p] = load(lines + from[i]);
       }
       if (p + 1 < pieces) lines = kept_by_all(lines + line_bytes);
     }
@@ -188,6 +203,10 @@ struct OperandLoader {
   GRETA_DEVICE void clear_tail(u32 k_left) {
     GRETA_UNROLL
     for (u32 i = 0; i < units; ++i) {
+      if constexpr (turned_by_loads) {
+        clear_chunk(piece[i][0], eight(i) / across * 8, k_left);
+        continue;
+      }
       GRETA_UNROLL
       for (u32 p = 0; p < pieces; ++p) {
         if (k_of(i, p) >= k_left) piece[i][p] = {};
@@ -254,12 +273,29 @@ struct OperandLoader {
 #endif
 
  private:
+  static GRETA_DEVICE Piece load(const u8* address) {
+#if TURN == 2
+    if constexpr (turned_by_loads) return load_turning(address);
+#endif
+    return load_words<int(sizeof(Piece))>(address);
+  }
+  // Of a chunk whose k begin at `k`.
+  static GRETA_DEVICE void clear_chunk(Piece& chunk, u32 k, u32 k_left) {
+    GRETA_UNROLL
+    for (u32 w = 0; w < sizeof(Piece) / 4; ++w) {
+      const u32 left = k_left - smaller(k_left, k + 2 * w);
+      chunk.word[w] = left == 0 ? 0 : left == 1 ? chunk.word[w] & 0xffffU : chunk.word[w];
+    }
+  }
   // Where unit i of the wave's first lane goes.
   static GRETA_DEVICE u32 first_place(u32 i) {
     return unit_bytes * wave_size *
            (wave_by_wave ? wave_index() * units + i : wave_index() + i * (THREADS / wave_size));
   }
   static GRETA_DEVICE u32 place_offset(u32 i) {
+    if constexpr (turned_by_loads) {
+      return Tile::offset(element(i) + thread_index() % 8, eight(i) / across);
+    }
     return Tile::place_offset(line(i), place(i) / chunk) + place(i) % chunk * u32(sizeof(T));
   }
 

@@ -45,7 +45,7 @@ std::vector<Constraint> width_constraints(const Shape& shape, const MatrixKernel
   std::vector<Constraint> list;
   const auto add = [&](const char* name, const char* parameter, bool along_k, std::int64_t stride) {
     const bool transposed = !along_k && !kernel.reads_transpose();
-    if (transposed && !kernel.offers_turning()) return;
+    if (transposed && kernel.turning() != 1) return;
     Constraint wide = wide_enough(name, parameter, shape.in, stride, copy);
     if (transposed) wide.condition = p["TURN"] == 0 || *wide.condition.expression();
     list.push_back(std::move(wide));
@@ -57,7 +57,7 @@ std::vector<Constraint> width_constraints(const Shape& shape, const MatrixKernel
 
 /// Returns the names of parameters that a function reads, with TURN if there is that parameter.
 std::vector<std::string> with_turn(const MatrixKernel& kernel, std::vector<std::string> names) {
-  if (kernel.offers_turning()) names.push_back("TURN");
+  if (kernel.turning() != 0) names.push_back("TURN");
   return names;
 }
 
@@ -129,9 +129,9 @@ std::vector<Constraint> load_constraints(const MatrixKernel& kernel) {
           ? "the device can't load these tiles to shared memory past the registers"
           : fmt::format("ASYNC needs PAD=0, and VA and VB of {}{}",
                         fmt::join(kernel.copies(), ", "),
-                        kernel.offers_turning() ? ", and TURN=1" : "");
+                        kernel.turning() == 1 ? ", and TURN=1" : "");
   Expression copies_fit = p["PAD"] == 0 && copied(p["VA"]) && copied(p["VB"]);
-  if (kernel.offers_turning()) copies_fit = copies_fit && p["TURN"] == 1;
+  if (kernel.turning() == 1) copies_fit = copies_fit && p["TURN"] == 1;
   const auto whole = [](double units) { return units == static_cast<double>(std::int64_t(units)); };
   return {
       {"stages", "STAGES is 1 or 2, with ASYNC at least 2",
@@ -158,20 +158,52 @@ std::vector<Constraint> load_constraints(const MatrixKernel& kernel) {
 }
 
 /// Returns the constraints of TURN: reads reach all parts of a wave's lines from few registers, if
-/// their number is a power of two.
+/// their number is a power of two; loads turn 8 x 8 elements.
 std::vector<Constraint> turn_constraints(const Shape& shape, const MatrixKernel& kernel) {
   std::vector<Constraint> list;
-  if (!kernel.offers_turning()) return list;
-  const auto add = [&list](const char* name, const char* extent, bool along_k) {
+  if (kernel.turning() == 0) return list;
+  const auto add = [&](const char* name, const char* extent, const char* width, bool along_k) {
     if (along_k) return;
+    if (kernel.turning() == 2) {
+      list.push_back(
+          {name, fmt::format("TURN=2 needs {}=8", width), p["TURN"] == 0 || p[width] == 8});
+      return;
+    }
     Expression power = false;
     for (const int value : {16, 32, 64, 128}) power = power || p[extent] == value;
     list.push_back(
         {name, fmt::format("TURN=1 needs a power of two as {}", extent), p["TURN"] == 0 || power});
   };
-  add("turned_rows", "WM", shape.a_along_k);
-  add("turned_columns", "WN", shape.b_along_k);
+  add("turned_rows", "WM", "VA", shape.a_along_k);
+  add("turned_columns", "WN", "VB", shape.b_along_k);
   return list;
+}
+
+/// Returns the constraints of PINGPONG: two groups of waves, each with a wave or more on every
+/// SIMD, and two phases of a K step.
+std::vector<Constraint> pingpong_constraints(const MatrixKernel& kernel) {
+  if (!kernel.offers_pingpong()) return {};
+  constexpr int simds = 4;
+  return {
+      {"pingpong_loads",
+       "PINGPONG=1 needs FRAGMENTS=1, INTERLEAVE=0 and 2 STAGES or more: what is read and loaded "
+       "is "
+       "used after the next barrier",
+       p["PINGPONG"] == 0 || (p["FRAGMENTS"] == 1 && p["INTERLEAVE"] == 0 && p["STAGES"] >= 2)},
+      {"pingpong_waves",
+       fmt::format("PINGPONG=1 needs {} subgroups or a multiple of them", 2 * simds),
+       {{"BM", "BN", "WM", "WN", "INSTR", "PINGPONG"},
+        [=](const Config& c) {
+          return c["PINGPONG"] == 0 || kernel.threads(c) / kernel.wave() % (2 * simds) == 0;
+        }}},
+      {"pingpong_phases",
+       "PINGPONG=1 needs a BK of two products' k, or a WM of two products",
+       {{"BK", "WM", "INSTR", "PINGPONG"},
+        [=](const Config& c) {
+          return c["PINGPONG"] == 0 || c["BK"] >= 2 * kernel.depth(c["INSTR"]) ||
+                 c["WM"] >= 2 * c["INSTR"];
+        }}},
+  };
 }
 
 /// Returns the constraints of warpgroup instructions, and of the values that only they support.
@@ -267,8 +299,12 @@ Alternative matrix_space(const Shape& shape, const DeviceInfo& device) {
   //           2: the slices of a tile form a cluster and exchange partial sums
   // ALIGN     unaligned operands are first copied to aligned rows, for wide loads
   // PRIORITY  on CDNA, waves issue first while they multiply: others then load or read
-  // TURN      on gfx950, reads from shared memory transpose tiles, so that loads can write them
-  //           there past the registers; 0: tiles are transposed in registers
+  // INTERLEAVE  on AMD, matrix instructions that the compiler puts between two accesses to memory;
+  //           0: accesses and products stay in the order of the source
+  // PINGPONG  on CDNA, half of the waves multiply while the other half reads and loads
+  // TURN      1: on gfx950, reads from shared memory transpose tiles, so that loads can write them
+  //           there past the registers; 2: on gfx12, loads transpose them; 0: tiles are transposed
+  //           in registers
   Alternative a{"matrix", tile_parameters(kernel), {}};
   const std::vector<Parameter> others{
       {"BK", {16, 32, 64, 128}},
@@ -289,8 +325,10 @@ Alternative matrix_space(const Shape& shape, const DeviceInfo& device) {
       {"ALIGN", {0, 1}},
   };
   a.parameters.insert(a.parameters.end(), others.begin(), others.end());
-  if (kernel.offers_priority()) a.parameters.push_back({"PRIORITY", {0, 1}});
-  if (kernel.offers_turning()) a.parameters.push_back({"TURN", {0, 1}});
+  if (kernel.offers_pingpong()) a.parameters.push_back({"PRIORITY", {0, 1}});
+  if (kernel.offers_interleaving()) a.parameters.push_back({"INTERLEAVE", {0, 1, 2, 4}});
+  if (kernel.offers_pingpong()) a.parameters.push_back({"PINGPONG", {0, 1}});
+  if (kernel.turning() != 0) a.parameters.push_back({"TURN", {0, kernel.turning()}});
   a.constraints = {storage_constraint(shape.in, shape.out, device)};
   append(a.constraints, problem_constraints(shape, device, kernel));
   append(a.constraints, alignment_constraints(shape));
@@ -299,6 +337,7 @@ Alternative matrix_space(const Shape& shape, const DeviceInfo& device) {
   append(a.constraints, warpgroup_constraints(kernel));
   append(a.constraints, load_constraints(kernel));
   append(a.constraints, turn_constraints(shape, kernel));
+  append(a.constraints, pingpong_constraints(kernel));
   append(a.constraints, slice_constraints(shape, device));
   append(a.constraints, fold_constraints(device, kernel));
   a.constraints.push_back(walk_constraint(shape));

@@ -90,6 +90,10 @@ bool has_turning_reads(std::string_view architecture) {
   return architecture == "gfx950" || architecture == "host-gfx942";
 }
 
+bool has_turning_loads(std::string_view architecture) {
+  return matrix_cores(architecture) == MatrixCores::wmma12;
+}
+
 bool has_warpgroup_products(std::string_view architecture) {
   return architecture == "sm_90";
 }

@@ -38,6 +38,10 @@ bool has_lane_copies(std::string_view architecture);
 /// write 16 bytes of each lane to it: on AMD's gfx950. hip-host's gfx942 imitates both.
 bool has_turning_reads(std::string_view architecture);
 
+/// Whether loads from global memory can transpose elements of 16 bits (global_load_tr_b128): on
+/// AMD's gfx12. hip-host's gfx1201 imitates them.
+bool has_turning_loads(std::string_view architecture);
+
 /// Whether warpgroups can multiply matrices of 16-bit elements directly from shared memory (PTX:
 /// wgmma). Only NVIDIA's sm_90 can, in code that is compiled for sm_90a.
 bool has_warpgroup_products(std::string_view architecture);

@@ -358,6 +358,31 @@ extern "C" __global__ void test(uint32_t* out) {
   }
 }
 
+TEST(HipHostMatrices, Gfx12LoadsTranspose) {
+  HostDevice host(gfx1201);
+  std::vector<std::uint16_t> rows(std::size_t{16} * 24);
+  for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<std::uint16_t>(i);
+  const auto in = host.upload(rows);
+  const auto out = host.upload(std::vector<std::uint32_t>(std::size_t{32} * 4));
+  host.run(HostDevice::source(R"(
+extern "C" __global__ void test(const uint16_t* rows, uint32_t* out) {
+  const int i = threadIdx.x;
+  uint32_t d[4];
+  greta_host::load_transposed(d, rows + (15 - i / 16 * 8 - i % 8) * 24 + i / 8 % 2 * 8);
+  for (int w = 0; w < 4; ++w) out[4 * i + w] = d[w];
+})",
+                              {32, 1, 1}),
+           {1, 1, 1}, in, out)
+      .value();
+  const auto result = host.download<std::uint32_t>(out);
+  for (unsigned lane = 0; lane < 32; ++lane) {
+    for (unsigned r = 0; r < 8; ++r) {
+      const unsigned row = 15 - lane / 16 * 8 - r, element = lane / 8 % 2 * 8 + lane % 8;
+      ASSERT_EQ(result[4 * lane + r / 2] >> 16 * (r % 2) & 0xffff, row * 24 + element) << lane;
+    }
+  }
+}
+
 struct Misuse {
   Imitated device;
   unsigned threads;
@@ -378,6 +403,10 @@ TEST(HipHostMatrices, MisuseIsTold) {
       {gfx942, 64,
        "__shared__ uint16_t s[8]; uint32_t d[2]; greta_host::read_transposed(d, s + 1);",
        "a piece of a row is not aligned to 8"},
+      {gfx1201, 32, "uint32_t d[4]; greta_host::load_transposed(d, (const char*)out + 2);",
+       "load_transposed at test.hip:1: a row is not aligned to 16"},
+      {gfx1201, 32, "__shared__ uint16_t s[8]; uint32_t d[4]; greta_host::load_transposed(d, s);",
+       "a row is in shared memory"},
       {gfx1100, 32,
        "uint32_t a[8] = {threadIdx.x}, b[8] = {}; float c[8] = {}; "
        "greta_host::wmma_f32_16x16x16_f16(c, a, b, c);",

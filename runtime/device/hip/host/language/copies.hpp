@@ -134,4 +134,11 @@ inline void load_wait(unsigned pending) {
 
 #endif
 
+#if GRETA_HOST != 80
+/// AMD s_barrier: waits until every wave of the block has arrived at one, not necessarily this one.
+inline void s_barrier(Site site = here("s_barrier")) {
+  current->calls->meet_some(*current, 0, blockDim.x * blockDim.y * blockDim.z, true, site);
+}
+#endif
+
 }  // namespace greta_host

@@ -163,6 +163,24 @@ inline void wmma_f32_16x16x16_bf16(float (&d)[8], const uint32_t (&a)[4], const 
   wmma_16x16x16<Bf16>(d, a, b, c, site);
 }
 
+/// global_load_tr_b128 of gfx12: lane i of each group of 8 names 16 bytes of global memory,
+/// aligned, which are 8 elements of row i. It gets element i of the eight rows, two in a word, the
+/// first in the lower half.
+inline void load_transposed(uint32_t (&d)[4], const void* row,
+                            Site site = here("load_transposed")) {
+  const auto rows = exchange_all(row, site);
+  const unsigned lane = current->lane, element = lane % 8;
+  for (unsigned word = 0; word < 4; ++word) {
+    d[word] = 0;
+    for (unsigned half = 0; half < 2; ++half) {
+      const auto* const from = static_cast<const uint16_t*>(rows[lane - element + 2 * word + half]);
+      if (is_shared(from)) fail(site, "a row is in shared memory");
+      if (reinterpret_cast<uintptr_t>(from) % 16 != 0) fail(site, "a row is not aligned to 16");
+      d[word] |= uint32_t(from[element]) << 16 * half;
+    }
+  }
+}
+
 #endif
 
 }  // namespace greta_host
