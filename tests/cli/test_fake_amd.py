@@ -232,9 +232,21 @@ class FakeFaults(FakeAmd):
         for fault, words in (("hipGraphLaunch:2:lost", "hipGraphLaunch"),
                              ("hipGraphInstantiateWithFlags:1:refused", "hipGraphInstantiate"),
                              ("hipMalloc:1:gone", "hipMalloc"),
-                             ("hipModuleLoadData:9:lost", "hipModuleLoadData"),
                              ("hipHostMalloc:1:lost", "hipHostMalloc")):
             self.refused(self.tell(faults=fault), 1, words, "hipErrorLaunch")
+
+    def test_a_module_that_is_refused_is_replaced_by_the_default_or_ends_the_run(self):
+        ends = set()
+        for call in range(1, 16):
+            result = self.tell(faults=f"hipModuleLoadData:{call}:refused")
+            ends.add(result.returncode)
+            if result.returncode != 0:
+                self.refused(result, 1, "hipModuleLoadData", "hipErrorLaunch")
+            else:
+                self.assertRegex(result.stderr, r"\Agreta-run: [^\n]* can't run, the default is used: [^\n]*hipModuleLoadData[^\n]*\n\Z")
+            if ends == {0, 1}:
+                return
+        self.fail(f"exit codes {ends}")
 
 
 if __name__ == "__main__":
