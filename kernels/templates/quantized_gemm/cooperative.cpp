@@ -25,6 +25,13 @@ int exact_parts(const Shape& shape) {
   return 3;
 }
 
+/// Returns whether matrix operations of f16 take numbers below the normal ones as they are, which
+/// lower parts of weights often are. NVIDIA's and those of CPUs do. AMD's MI200 takes them as 0; of
+/// the others it is not known.
+bool keeps_denormals(const DeviceInfo& device) {
+  return device.vendor == "NVIDIA" || device.vendor == "Mesa";
+}
+
 /// Returns whether weights may be rounded to one number, whose range they are in.
 bool may_round(const Shape& shape) {
   return shape.rounded && shape.format != WeightFormat::mxfp4;
@@ -58,6 +65,10 @@ std::vector<Constraint> problem_constraints(const Shape& shape, const DeviceInfo
                    "rounded_weights",
                    exact, to_string(shape.in)),
        p["PARTS"] == exact || (may_round(shape) && p["PARTS"] == 1)},
+      {"denormals",
+       "exact products of f16 need matrix operations that do not take small numbers as 0, which is "
+       "known of NVIDIA's alone; math rounded_weights does not",
+       p["PARTS"] == 1 || shape.in != DType::f16 || keeps_denormals(device)},
       {"tile_m", fmt::format("BM must not be twice m, {}, or more, unless it is 16", shape.m),
        p["BM"] < 2 * shape.m || p["BM"] == 16},
       {"tile_n",
