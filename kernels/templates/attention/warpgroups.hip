@@ -268,6 +268,29 @@ GRETA_DEVICE void attend(const Arguments& args, const Walk& walk, u32 first, u32
   claim_sums(rows.out);
 }
 
+// Makes outputs of the wave's rows, from `line` of the tile on, and stores them.
+GRETA_DEVICE void finish(const Arguments& args, const Tile& tile, u32 line, u8* shared,
+                         Rows& rows) {
+  if (staged) Walk::meet();  // nobody reads queries any more
+  GRETA_UNROLL
+  for (u32 r = 0; r < 2; ++r) {
+    RowSum sum{rows.base[r] * exponent_scale(args), row_sum(rows.sum[r])};
+    const u32 own = line + lane_index() / 4 + r * 8, query = tile.first + own;
+    if (query >= args.queries) continue;
+    const u64 offset = output_offset(args, tile.sequence, query, tile.head);
+    const float factor = sum.factor(args, tile.head);
+    if (lane_index() % 4 == 0) sum.put_lse(args, offset);
+    if (staged) {
+      rows.stage(shared, own, r, factor);
+    } else {
+      rows.put(args.out + offset, r, factor);
+    }
+  }
+  if (!staged) return;
+  Walk::meet();
+  store_staged(args, tile, line, shared);
+}
+
 GRETA_KERNEL(THREADS) attention_warpgroups(ATTENTION_PARAMETERS) {
   begin_launch();
   GRETA_PANELS_SHARED(u8, shared);
@@ -302,23 +325,5 @@ GRETA_KERNEL(THREADS) attention_warpgroups(ATTENTION_PARAMETERS) {
   const u32 first = tile.first + warpgroup_index() * 64;
   if (walk.end > 0) attend(args, walk, first, count, rows);
 
-  const u32 line = first - tile.first + wave_index() % 4 * 16;  // the wave's first
-  if (staged) Walk::meet();                                     // nobody reads queries any more
-  GRETA_UNROLL
-  for (u32 r = 0; r < 2; ++r) {
-    RowSum sum{rows.base[r] * exponent_scale(args), row_sum(rows.sum[r])};
-    const u32 query = tile.first + line + lane_index() / 4 + r * 8;
-    if (query >= args.queries) continue;
-    const u64 offset = output_offset(args, tile.sequence, query, tile.head);
-    const float factor = sum.factor(args, tile.head);
-    if (lane_index() % 4 == 0) sum.put_lse(args, offset);
-    if (staged) {
-      rows.stage(shared, query - tile.first, r, factor);
-    } else {
-      rows.put(args.out + offset, r, factor);
-    }
-  }
-  if (!staged) return;
-  Walk::meet();
-  store_staged(args, tile, line, shared);
+  finish(args, tile, first - tile.first + wave_index() % 4 * 16, shared, rows);
 }
