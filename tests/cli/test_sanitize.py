@@ -91,6 +91,12 @@ class Sanitize(SanitizeCase):
                 self.verify("--device", "hip-host:1", "--problems", PROBLEMS, "--seed", 2,
                             operation=operation)
 
+    def test_outputs_that_pass_through_memory_of_copies(self):
+        """Copies that nobody awaits are those of sequences without keys."""
+        report = self.verify("--device", "hip-host:0", "--problems", 8, "--seed", 2, "--variant", "matrix",
+                             operation="latent_attention")
+        self.assertEqual(sum(entry["right"] for entry in report["variants"]), 8)
+
     # A compiler that breaks one kernel simulates a wrong kernel.
     def test_an_overrun_is_one_crash_with_its_report(self):
         env = self.environment_with_compiler(

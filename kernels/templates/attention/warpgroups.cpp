@@ -69,7 +69,7 @@ Alternative warpgroup_space(const Shape& shape, const DeviceInfo& device) {
        select(p["PRODUCER"] == 1, p["GROUPS"] >= 2 && (p["TURNS"] == 0 || p["GROUPS"] == 2),
               p["TURNS"] == 0)},
       {"barriers", "STAGES with a PRODUCER need more barriers than the device has",
-       p["PRODUCER"] == 0 || p["STAGES"] * (p["GROUPS"] + 1) + 2 * p["TURNS"] <= 15},
+       p["PRODUCER"] == 0 || p["STAGES"] * (p["GROUPS"] + 1) + 2 * p["TURNS"] < 15},
       {"shared_memory",
        fmt::format("STAGES tiles of BK keys and values, and the queries, must fit {} KiB",
                    shared / 1024),

@@ -146,13 +146,10 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile,
     return kernel.by_warpgroups(config) ? 8 : span * bk / kernel.threads(config);
   };
   config.value("ALIGN") = align ? 1 : 0;
-  const auto set_widths = [&] {
-    config.value("VA") = load_width(shape, kernel.turned(config, shape.a_along_k),
-                                    align ? 8 : shape.a_unit(), of_thread(tile.bm));
-    config.value("VB") = load_width(shape, kernel.turned(config, shape.b_along_k),
-                                    align ? 8 : shape.b_unit(), of_thread(tile.bn));
-  };
-  set_widths();
+  config.value("VA") = load_width(shape, kernel.turned(config, shape.a_along_k),
+                                  align ? 8 : shape.a_unit(), of_thread(tile.bm));
+  config.value("VB") = load_width(shape, kernel.turned(config, shape.b_along_k),
+                                  align ? 8 : shape.b_unit(), of_thread(tile.bn));
   const auto& widths = kernel.copies();
   const auto copied = [&](int width) {
     return std::find(widths.begin(), widths.end(), width) != widths.end();

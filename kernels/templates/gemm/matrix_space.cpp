@@ -187,8 +187,7 @@ std::vector<Constraint> pingpong_constraints(const MatrixKernel& kernel) {
   return {
       {"pingpong_loads",
        "PINGPONG=1 needs FRAGMENTS=1, INTERLEAVE=0 and 2 STAGES or more: what is read and loaded "
-       "is "
-       "used after the next barrier",
+       "is used after the next barrier",
        p["PINGPONG"] == 0 || (p["FRAGMENTS"] == 1 && p["INTERLEAVE"] == 0 && p["STAGES"] >= 2)},
       {"pingpong_waves",
        fmt::format("PINGPONG=1 needs {} subgroups or a multiple of them", 2 * simds),
@@ -275,6 +274,23 @@ std::vector<Parameter> tile_parameters(const MatrixKernel& kernel) {
           {"WN", {16, 32, 64, 128, 192, 256}}};
 }
 
+/// Returns the parameters of the main loop that only some AMD GPUs have.
+std::vector<Parameter> schedules(const MatrixKernel& kernel) {
+  // PRIORITY    on CDNA, waves issue first while they multiply: others then load or read
+  // INTERLEAVE  on AMD, matrix instructions that the compiler puts between two accesses to memory;
+  //             0: accesses and products stay in the order of the source
+  // PINGPONG    on CDNA, half of the waves multiply while the other half reads and loads
+  // TURN        1: on gfx950, reads from shared memory transpose tiles, so that loads can write
+  //             them there past the registers; 2: on gfx12, loads transpose them; 0: tiles are
+  //             transposed in registers
+  std::vector<Parameter> list;
+  if (kernel.offers_pingpong()) list.push_back({"PRIORITY", {0, 1}});
+  if (kernel.offers_interleaving()) list.push_back({"INTERLEAVE", {0, 1, 2, 4}});
+  if (kernel.offers_pingpong()) list.push_back({"PINGPONG", {0, 1}});
+  if (kernel.turning() != 0) list.push_back({"TURN", {0, kernel.turning()}});
+  return list;
+}
+
 }  // namespace
 
 Alternative matrix_space(const Shape& shape, const DeviceInfo& device) {
@@ -298,13 +314,6 @@ Alternative matrix_space(const Shape& shape, const DeviceInfo& device) {
   // FOLD      how slices are added; 0: a second launch; 1: the last slice to finish adds all;
   //           2: the slices of a tile form a cluster and exchange partial sums
   // ALIGN     unaligned operands are first copied to aligned rows, for wide loads
-  // PRIORITY  on CDNA, waves issue first while they multiply: others then load or read
-  // INTERLEAVE  on AMD, matrix instructions that the compiler puts between two accesses to memory;
-  //           0: accesses and products stay in the order of the source
-  // PINGPONG  on CDNA, half of the waves multiply while the other half reads and loads
-  // TURN      1: on gfx950, reads from shared memory transpose tiles, so that loads can write them
-  //           there past the registers; 2: on gfx12, loads transpose them; 0: tiles are transposed
-  //           in registers
   Alternative a{"matrix", tile_parameters(kernel), {}};
   const std::vector<Parameter> others{
       {"BK", {16, 32, 64, 128}},
@@ -325,10 +334,8 @@ Alternative matrix_space(const Shape& shape, const DeviceInfo& device) {
       {"ALIGN", {0, 1}},
   };
   a.parameters.insert(a.parameters.end(), others.begin(), others.end());
-  if (kernel.offers_pingpong()) a.parameters.push_back({"PRIORITY", {0, 1}});
-  if (kernel.offers_interleaving()) a.parameters.push_back({"INTERLEAVE", {0, 1, 2, 4}});
-  if (kernel.offers_pingpong()) a.parameters.push_back({"PINGPONG", {0, 1}});
-  if (kernel.turning() != 0) a.parameters.push_back({"TURN", {0, kernel.turning()}});
+  const std::vector<Parameter> further = schedules(kernel);
+  a.parameters.insert(a.parameters.end(), further.begin(), further.end());
   a.constraints = {storage_constraint(shape.in, shape.out, device)};
   append(a.constraints, problem_constraints(shape, device, kernel));
   append(a.constraints, alignment_constraints(shape));

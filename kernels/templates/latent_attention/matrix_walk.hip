@@ -51,7 +51,7 @@ constexpr u32 parts_start = weights_start + Weights::bytes;  // of waves: their 
 constexpr u32 walk_bytes = parts_start + VWAVES * BQ * 4;
 constexpr u32 shared_bytes = walk_bytes > join_bytes ? walk_bytes : join_bytes;
 #if defined(GRETA_MATRIX_MMA)
-constexpr bool staged = staged_bytes <= walk_bytes;
+constexpr bool staged = staged_bytes <= parts_start;
 #else
 constexpr bool staged = false;  // lanes have pieces of one row
 #endif

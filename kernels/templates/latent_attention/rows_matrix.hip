@@ -89,20 +89,11 @@ GRETA_KERNEL(THREADS) KERNEL_NAME(TREE_PARAMETER ATTENTION_PARAMETERS) {
   wait_for_copies<0, 0>();  // of queries, if there is no key
 #endif
   rows.join_sums(parts);
-  if (staged && staged_bytes > parts_start) block_barrier();  // all have read `parts`
+  store_rows<staged>(args, part, rows, shared);
+#if FOLD == 1
+  if (part.slice.used == 1) return;
   const Slices<BQ, SPLIT> slices(args, part.reader, part.readers);
   const OwnSums sums{slices, block_z()};
-  if (part.slice.used == 1) {
-    rows.finish(args, part, shared);
-    if (!staged) return;
-    store_lines<Out>(shared, part.own, [&](u32 row) {
-      return args.out + output_row(args, part.tile, part.tile.first + row);
-    });
-    return;
-  }
-  rows.leave(sums, part.own, args.scale, shared);
-  if (staged) store_lines<float>(shared, part.own, [&](u32 row) { return sums.values(row); });
-#if FOLD == 1
   const Outputs outputs{args, part.tile};
   join_slices(args, sums, part.slice.used, part.own, reinterpret_cast<float*>(shared), outputs);
 #endif

@@ -3,7 +3,7 @@
 // lines of memory.
 #pragma once
 
-#include "attention/operands.hip"
+#include "latent_attention/rows.hip"
 
 // Elements from one row in shared memory to the next: rows that lanes write to at once are in other
 // banks.
@@ -26,4 +26,22 @@ GRETA_DEVICE void store_lines(u8* memory, u32 own, Line line) {
     const u8* const from = reinterpret_cast<const u8*>(staged_line<T>(memory, row) + at);
     store_words(reinterpret_cast<u8*>(line(row) + at), load_words<16>(from));
   }
+}
+
+// Stores what Rows have: outputs or, with several slices, what this one leaves. With `staged` they
+// go through `memory`, which nobody reads any more.
+template <bool staged, typename Rows>
+GRETA_DEVICE void store_rows(const Arguments& args, const Part& part, Rows& rows, u8* memory) {
+  if (part.slice.used == 1) {
+    rows.finish(args, part, memory);
+    if (!staged) return;
+    store_lines<Out>(memory, part.own, [&](u32 row) {
+      return args.out + output_row(args, part.tile, part.tile.first + row);
+    });
+    return;
+  }
+  const Slices<BQ, SPLIT> slices(args, part.reader, part.readers);
+  const OwnSums sums{slices, block_z()};
+  rows.leave(sums, part.own, args.scale, memory);
+  if (staged) store_lines<float>(memory, part.own, [&](u32 row) { return sums.values(row); });
 }

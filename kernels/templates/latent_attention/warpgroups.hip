@@ -298,15 +298,5 @@ GRETA_KERNEL(THREADS) latent_attention_warpgroups(TREE_PARAMETER ATTENTION_PARAM
 
   wait_for_copies<0, 0>();  // of queries, if there is no key
   rows.join_sums(parts);    // after its barrier, nobody reads tiles
-  if (part.slice.used == 1) {
-    rows.finish(args, part, memory);
-    store_lines<Out>(memory, part.own, [&](u32 row) {
-      return args.out + output_row(args, part.tile, part.tile.first + row);
-    });
-  } else {
-    const Slices<BQ, SPLIT> slices(args, part.reader, part.readers);
-    const OwnSums sums{slices, block_z()};
-    rows.leave(sums, part.own, args.scale, memory);
-    store_lines<float>(memory, part.own, [&](u32 row) { return sums.values(row); });
-  }
+  store_rows<true>(args, part, rows, memory);
 }

@@ -67,7 +67,7 @@ std::vector<Constraint> problem_constraints(const Shape& shape, const DeviceInfo
        p["PARTS"] == exact || (may_round(shape) && p["PARTS"] == 1)},
       {"denormals",
        "exact products of f16 need matrix operations that do not take small numbers as 0, which is "
-       "known of NVIDIA's alone; math rounded_weights does not",
+       "known of NVIDIA's and of those of CPUs; math rounded_weights does not",
        p["PARTS"] == 1 || shape.in != DType::f16 || keeps_denormals(device)},
       {"tile_m", fmt::format("BM must not be twice m, {}, or more, unless it is 16", shape.m),
        p["BM"] < 2 * shape.m || p["BM"] == 16},
@@ -203,8 +203,8 @@ KernelWork cooperative_work(const Shape& shape, const DeviceInfo& device, const 
   const double k = work.steps * config["BK"];
   const double weight =
       static_cast<double>(row_bytes(shape.format, shape.k)) / static_cast<double>(shape.k);
-  // A weight costs its integer, its conversion, a difference and a product, and six for each part
-  // but the last.
+  // A weight costs its integer, its conversion, a difference, a product and the rounding of its
+  // only part, and what is left of it for each further one about as much.
   work.vector_flops += bn * k * (6 * parts);
   work.read_bytes = bn * k * (weight + scale_bytes(shape)) + bm * k * 2;
   work.written_bytes = bm * bn * bytes_of(shape.out, 1.0);
