@@ -51,9 +51,8 @@ gemm::CooperativeTiles tiles() {
 
 std::vector<Constraint> problem_constraints(const Shape& shape, const DeviceInfo& device,
                                             bool has_products) {
-  const std::int64_t groups = most_workgroups(device);
   const int exact = exact_parts(shape);
-  return {
+  std::vector<Constraint> list{
       storage_constraint(shape.halves(), shape.out, device),
       no_norm(shape),
       {"matrix_operations",
@@ -69,16 +68,12 @@ std::vector<Constraint> problem_constraints(const Shape& shape, const DeviceInfo
        "exact products of f16 need matrix operations that do not take small numbers as 0, which is "
        "known of NVIDIA's and of those of CPUs; math rounded_weights does not",
        p["PARTS"] == 1 || shape.in != DType::f16 || keeps_denormals(device)},
-      {"tile_m", fmt::format("BM must not be twice m, {}, or more, unless it is 16", shape.m),
-       p["BM"] < 2 * shape.m || p["BM"] == 16},
-      {"tile_n",
-       fmt::format("BN must not be twice n, {}, or more, unless it is 16", shape.products()),
-       p["BN"] < 2 * shape.products() || p["BN"] == 16},
-      {"step", fmt::format("BK must not be twice k, {}, or more", shape.k), p["BK"] < 2 * shape.k},
-      {"grid", fmt::format("C has more than {} workgroups", groups),
-       ceil_div(shape.products(), p["BN"]) * launched_lines(shape, p["BM"]) <= groups},
-      {"decoding", "BN x BK weights, DECODE at a time, must give every thread the same number",
-       p["BN"] * p["BK"] % (p["DECODE"] * gemm::cooperative_threads(p)) == 0}};
+  };
+  append(list, tile_constraints(shape, device, 16));
+  list.push_back({"decoding",
+                  "BN x BK weights, DECODE at a time, must give every thread the same number",
+                  p["BN"] * p["BK"] % (p["DECODE"] * gemm::cooperative_threads(p)) == 0});
+  return list;
 }
 
 struct Tile {

@@ -24,6 +24,21 @@ Constraint no_norm(const Shape& shape) {
           !shape.norm};
 }
 
+std::vector<Constraint> tile_constraints(const Shape& shape, const DeviceInfo& device,
+                                         int least_rows) {
+  const std::int64_t groups = most_workgroups(device);
+  return {
+      {"tile_m",
+       fmt::format("BM must not be twice m, {}, or more, unless it is {}", shape.m, least_rows),
+       p["BM"] < 2 * shape.m || p["BM"] == least_rows},
+      {"tile_n",
+       fmt::format("BN must not be twice n, {}, or more, unless it is 16", shape.products()),
+       p["BN"] < 2 * shape.products() || p["BN"] == 16},
+      {"step", fmt::format("BK must not be twice k, {}, or more", shape.k), p["BK"] < 2 * shape.k},
+      {"grid", fmt::format("C has more than {} workgroups", groups),
+       ceil_div(shape.products(), p["BN"]) * launched_lines(shape, p["BM"]) <= groups}};
+}
+
 Constraint rows_of_weights(const Shape& shape) {
   return {"rows_of_weights", "this variant does not read packed weights; gemv and tiled do",
           !shape.packing};

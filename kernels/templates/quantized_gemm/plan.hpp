@@ -29,6 +29,10 @@ std::vector<Argument> arguments(const Shape& shape, std::int64_t tiles, std::int
 /// Rejects norms, for variants whose workgroups have no whole rows.
 Constraint no_norm(const Shape& shape);
 
+/// Returns the constraints of tiles BM x BN x BK in shared memory; BM of `least_rows` always fits.
+std::vector<Constraint> tile_constraints(const Shape& shape, const DeviceInfo& device,
+                                         int least_rows);
+
 /// Rejects packed weights (Shape::packing).
 Constraint rows_of_weights(const Shape& shape);
 

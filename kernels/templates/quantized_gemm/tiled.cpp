@@ -23,7 +23,7 @@ std::int64_t shared_bytes(const Config& config) {
 }
 
 Alternative space(const Shape& shape, const DeviceInfo& device) {
-  const std::int64_t most = most_threads(device), groups = most_workgroups(device);
+  const std::int64_t most = most_threads(device);
   const std::int64_t shared = device.shared_memory_bytes;
   const Expression threads = p["BM"] / p["TM"] * (p["BN"] / p["TN"]);
   // BM x BN  tile of C of a workgroup
@@ -36,26 +36,18 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
                  {"TM", {1, 2, 4, 8}},
                  {"TN", {1, 2, 4, 8}}},
                 {storage_constraint(shape.halves(), shape.out, device), no_norm(shape)}};
-  append(
-      a.constraints,
-      {{"thread_tiles", "TM must divide BM, and TN BN",
-        p["BM"] % p["TM"] == 0 && p["BN"] % p["TN"] == 0},
-       {"gates", "TN must be even with swiglu", !shape.gated() || p["TN"] >= 2},
-       {"workgroup_threads",
-        fmt::format("the device allows {} threads, and 32 are the least", most),
-        threads <= most && threads >= 32},
-       {"tile_m", fmt::format("BM must not be twice m, {}, or more, unless it is 8", shape.m),
-        p["BM"] < 2 * shape.m || p["BM"] == 8},
-       {"tile_n",
-        fmt::format("BN must not be twice n, {}, or more, unless it is 16", shape.products()),
-        p["BN"] < 2 * shape.products() || p["BN"] == 16},
-       {"step", fmt::format("BK must not be twice k, {}, or more", shape.k), p["BK"] < 2 * shape.k},
-       {"grid", fmt::format("C has more than {} workgroups", groups),
-        ceil_div(shape.products(), p["BN"]) * launched_lines(shape, p["BM"]) <= groups},
-       {"shared_memory", fmt::format("both tiles must fit {} KiB", shared / 1024),
-        p["BK"] * (p["BM"] + p["BN"] + 8) * 4 <= shared},
-       register_constraint(device, "sums and operands", 2 * p["TM"] * p["TN"] + p["TM"] + p["TN"],
-                           device.language == Language::hip ? threads : Expression(1))});
+  append(a.constraints, {{"thread_tiles", "TM must divide BM, and TN BN",
+                          p["BM"] % p["TM"] == 0 && p["BN"] % p["TN"] == 0},
+                         {"gates", "TN must be even with swiglu", !shape.gated() || p["TN"] >= 2},
+                         {"workgroup_threads",
+                          fmt::format("the device allows {} threads, and 32 are the least", most),
+                          threads <= most && threads >= 32}});
+  append(a.constraints, tile_constraints(shape, device, 8));
+  append(a.constraints, {{"shared_memory", fmt::format("both tiles must fit {} KiB", shared / 1024),
+                          p["BK"] * (p["BM"] + p["BN"] + 8) * 4 <= shared},
+                         register_constraint(
+                             device, "sums and operands", 2 * p["TM"] * p["TN"] + p["TM"] + p["TN"],
+                             device.language == Language::hip ? threads : Expression(1))});
   if (vectorising_cpu(device)) {
     // A load has at least 8 elements.
     const Expression of_a = ceil_div(p["BM"] * p["BK"] / 8, threads);
