@@ -106,10 +106,17 @@ std::vector<Operand> operands_of(const Problem& problem, const DeviceInfo& devic
   return list;
 }
 
-/// Returns configurations with swizzled tiles: the default, and some random ones. Warpgroup
-/// operations are excluded: they read shared memory directly, in the swizzle that they require.
+/// Returns configurations with swizzled tiles: the default, the same with loads that transpose, and
+/// some random ones. Warpgroup operations are excluded: they read shared memory directly, in the
+/// swizzle that they require.
 std::vector<Config> configs_of(const Problem& problem, const DeviceInfo& device, int samples) {
   std::vector<Config> list{built_in("gemm").default_config(problem, device)};
+  Config by_loads = list.front();
+  if (by_loads.has("TURN")) {
+    by_loads.value("TURN") = 2;
+    for (const char* width : {"VA", "VB"}) by_loads.value(width) = 8;
+    if (catalog().valid(problem, device, by_loads)) list.push_back(by_loads);
+  }
   if (samples > 0) {
     const Space space = built_in("gemm").space(problem, device);
     std::mt19937_64 random(1);
