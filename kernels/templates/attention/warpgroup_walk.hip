@@ -1,6 +1,5 @@
 // The way of warpgroups through their keys (warpgroups.hip), and where these and the queries are in
-// shared memory. Asynchronous copies bring them, which a PRODUCER starts, or all warpgroups
-// together.
+// shared memory. Asynchronous copies bring them, which a PRODUCER starts, or all warpgroups together.
 #pragma once
 
 #include "attention/panel_copy.hip"
@@ -42,8 +41,7 @@ struct Walk {
                                    CachedLines<DIM>{k.from(key)}, end - key);
     }
     if (step > 0 && key < end + BK) {
-      copy_lines<ValueTile, BK, V_DIM>(shared,
-                                       values_start + (step - 1) % STAGES * ValueTile::bytes,
+      copy_lines<ValueTile, BK, V_DIM>(shared, values_start + (step - 1) % STAGES * ValueTile::bytes,
                                        CachedLines<V_DIM>{v.from(key - BK)}, end + BK - key);
     }
     close_copies();
@@ -89,9 +87,7 @@ struct Walk {
   GRETA_DEVICE void begin() const {
     if (TURNS && warpgroup_index() == 1) partial_arrive<pair>(turn(0));
   }
-  GRETA_DEVICE void arrive(u32 step) const {
-    partial_sync<pair>(full(step, warpgroup_index()));
-  }
+  GRETA_DEVICE void arrive(u32 step) const { partial_sync<pair>(full(step, warpgroup_index())); }
   GRETA_DEVICE void leave(u32 step) const {
     if (step + STAGES < steps()) partial_arrive<all>(empty(step));
   }

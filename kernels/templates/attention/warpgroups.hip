@@ -1,12 +1,12 @@
-// Many queries of a head by warpgroups of sm_90. Each of GROUPS warpgroups has 64 of the
-// workgroup's BQ queries, and all walk through the keys together in tiles of BK. Q K^T reads
-// queries and keys from shared memory; its sums become weights in registers, which are an operand
-// of the product with the values. The scores of a tile are computed while the values of the tile
-// before are multiplied, and become weights under that product (Shah et al., "FlashAttention-3",
-// 2024). Asynchronous copies fill STAGES buffers of keys and STAGES of values ahead. With PRODUCER,
-// a further warpgroup starts them, which needs few registers, and the others wait for nothing but
-// what they read; with TURNS, two of these start their products in turn, so that one multiplies
-// while the other weighs.
+// Many queries of a head by warpgroups of sm_90. Each of GROUPS warpgroups has 64 of the workgroup's
+// BQ queries, and all walk through the keys together in tiles of BK. Q K^T reads queries and keys
+// from shared memory; its sums become weights in registers, which are an operand of the product
+// with the values. The scores of a tile are computed while the values of the tile before are
+// multiplied, and become weights under that product (Shah et al., "FlashAttention-3", 2024).
+// Asynchronous copies fill STAGES buffers of keys and STAGES of values ahead. With PRODUCER, a further
+// warpgroup starts them, which needs few registers, and the others wait for nothing but what they
+// read; with TURNS, two of these start their products in turn, so that one multiplies while the
+// other weighs.
 
 #if !defined(BK) || !defined(GROUPS) || !defined(STAGES) || !defined(PRODUCER) || \
     !defined(TURNS) || !defined(TOGETHER)
@@ -27,11 +27,10 @@
 #include "attention/order.hip"
 #include "attention/warpgroup_walk.hip"
 
-// Registers of a producer's threads, and of the others'. A warpgroup waits until there are enough
-// of those that the workgroup got at its launch.
+// Registers of a producer's threads, and of the others'. A warpgroup waits until there are enough of
+// those that the workgroup got at its launch.
 constexpr u32 few_registers = GROUPS == 2 ? 24 : 32, many_registers = GROUPS == 2 ? 240 : 160;
-static_assert(few_registers + GROUPS * many_registers <=
-                  (GROUPS + 1) * registers_at_launch<THREADS>(),
+static_assert(few_registers + GROUPS * many_registers <= (GROUPS + 1) * registers_at_launch<THREADS>(),
               "a warpgroup would wait for registers for ever");
 
 // Outputs pass through the place of their queries in shared memory, if they fit into panels of 128
@@ -78,8 +77,7 @@ struct Rows {
 
   // Start the products with the keys, and with the values, of a tile.
   GRETA_DEVICE void start_scores(SharedMemory shared, u32 tile) {
-    const u32 queries_at = warpgroup_index() * 64,
-              start = keys_start + tile % STAGES * KeyTile::bytes;
+    const u32 queries_at = warpgroup_index() * 64, start = keys_start + tile % STAGES * KeyTile::bytes;
     GRETA_UNROLL
     for (u32 d = 0; d < padded; d += 16) {
       const OperandPlace a =
@@ -205,8 +203,7 @@ struct Rows {
 };
 
 // The warpgroup's walk through the keys, from which its outputs come.
-GRETA_DEVICE void attend(const Arguments& args, const Walk& walk, u32 first, u32 count,
-                         Rows& rows) {
+GRETA_DEVICE void attend(const Arguments& args, const Walk& walk, u32 first, u32 count, Rows& rows) {
   const u32 mine = first + wave_index() % 4 * 16 + lane_index() / 4;  // the lane's first query
   const auto end_of = [&](u32 query) {
     return visible_keys(count, args.queries, query) - walk.first;
@@ -301,8 +298,7 @@ GRETA_KERNEL(THREADS) attention_warpgroups(ATTENTION_PARAMETERS) {
   const u32 count = key_count(args, tile.sequence);
   const u32 kv_head = tile.head / (heads / kv_heads);
   const KeyRange range = tile_keys(args, tile);
-  const Walk walk{shared_memory(shared),
-                  KeyLines(args, args.k, tile.sequence, kv_head).from(range.begin),
+  const Walk walk{shared_memory(shared), KeyLines(args, args.k, tile.sequence, kv_head).from(range.begin),
                   ValueLines(args, args.v, tile.sequence, kv_head).from(range.begin), range.begin,
                   range.end - range.begin};
   const bool copies = !PRODUCER || warpgroup_index() == GROUPS;

@@ -1,16 +1,11 @@
-// What a wave of rows_matrix.hip holds in registers: scores of its keys, and outputs of its
-// dimensions.
+// What a wave of rows_matrix.hip holds in registers: scores of its keys, and outputs of its dimensions.
 #pragma once
 
 #include "latent_attention/matrix_walk.hip"
 
 // The wave's rows in the tile, its place in its group, and its dimensions.
-GRETA_DEVICE u32 wave_row() {
-  return wave_index() / VWAVES * WQ;
-}
-GRETA_DEVICE u32 place_in_group() {
-  return wave_index() % VWAVES;
-}
+GRETA_DEVICE u32 wave_row() { return wave_index() / VWAVES * WQ; }
+GRETA_DEVICE u32 place_in_group() { return wave_index() % VWAVES; }
 
 // Reads fragments of values, `value_blocks` of them at a time, from a tile whose lines are keys.
 struct ValueFragments {
@@ -23,9 +18,7 @@ GRETA_DEVICE ValueFragments read_values(SharedMemory shared, u32 start, u32 dime
   return {{reader.read(dimension, key)}};
 }
 // The dimension of a block's column, from the wave's first on.
-GRETA_DEVICE u32 dimension_of(u32 block, u32 column) {
-  return block * span + column;
-}
+GRETA_DEVICE u32 dimension_of(u32 block, u32 column) { return block * span + column; }
 #else
 // A lane reads four neighbouring dimensions of eight keys, and turns them: column n of the four
 // blocks has dimensions 4 n to 4 n + 3.
@@ -39,8 +32,7 @@ GRETA_DEVICE ValueFragments read_values(SharedMemory shared, u32 start, u32 dime
     GRETA_UNROLL
     for (u32 e = 0; e < 8; ++e) {
       const u32 line = key + (group + c) * 8 + e;
-      piece[e] =
-          load_words<8>(shared.bytes + start + Values::Tile::offset(line, chunk) + column % 2 * 8);
+      piece[e] = load_words<8>(shared.bytes + start + Values::Tile::offset(line, chunk) + column % 2 * 8);
     }
     GRETA_UNROLL
     for (u32 b = 0; b < value_blocks; ++b) {
@@ -82,9 +74,7 @@ struct Rows {
   }
 
   // The row of block i in the tile.
-  static GRETA_DEVICE u32 row(u32 i, u32 r) {
-    return wave_row() + i * span + line(r);
-  }
+  static GRETA_DEVICE u32 row(u32 i, u32 r) { return wave_row() + i * span + line(r); }
 
 #if QREG
   GRETA_DEVICE void load_queries(const Arguments& args, const Part& part) {
@@ -207,8 +197,8 @@ struct Rows {
     }
   }
 
-  // Turns scores into weights, 2 to the power of `scale` times a score, less the base, and puts
-  // them into shared memory.
+  // Turns scores into weights, 2 to the power of `scale` times a score, less the base, and puts them
+  // into shared memory.
   GRETA_DEVICE void weigh(float scale, u8* weights) {
     GRETA_UNROLL
     for (u32 i = 0; i < row_blocks; ++i) {
@@ -263,8 +253,7 @@ struct Rows {
         GRETA_UNROLL
         for (u32 b = 0; b < value_blocks; ++b) {
           GRETA_UNROLL
-          for (u32 i = 0; i < row_blocks; ++i)
-            add_values(out[i][c + b], weights[i], values.block[b]);
+          for (u32 i = 0; i < row_blocks; ++i) add_values(out[i][c + b], weights[i], values.block[b]);
         }
       }
     }

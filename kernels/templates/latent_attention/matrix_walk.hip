@@ -114,8 +114,8 @@ struct Walk {
     GRETA_UNROLL
     for (u32 t = 0; t + 1 < BUFFERS; ++t) copy(t * BK, t);
   }
-  // The tile from key `first` on is complete when this returns, and seen by all. Gives its place.
-  // The next copy goes to that of the tile before it, which was read.
+  // The tile from key `first` on is complete when this returns, and seen by all. Gives its place. The
+  // next copy goes to that of the tile before it, which was read.
   GRETA_DEVICE u32 arrive(u32 first) {
     const u32 here = place;
     wait_for_copies<BUFFERS - 2, 0>();
@@ -137,9 +137,7 @@ struct Walk {
     values.fetch(v.from(from), end - from);
 #endif
   }
-  GRETA_DEVICE void begin() {
-    fetch(0);
-  }
+  GRETA_DEVICE void begin() { fetch(0); }
   GRETA_DEVICE u32 arrive(u32 first) {
     block_barrier();  // the tile before was read
     keys.put(shared.bytes + keys_start);

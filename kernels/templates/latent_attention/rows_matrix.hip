@@ -1,11 +1,11 @@
 // Rows that share keys (rows.hip), on matrix cores. A workgroup has BQ rows and walks through their
 // keys, or one of SPLIT slices of them, in tiles of BK lines in shared memory; with SHARED a tile
 // serves both products. WAVES groups of VWAVES waves have WQ rows each. Of a tile, the waves of a
-// group divide the keys of the scores, and the dimensions of the outputs: sums of 512 dimensions
-// are too many for the registers of one. Greatest scores and weights pass between them through
-// shared memory. With BUFFERS > 1, asynchronous copies fill tiles ahead, else the next one waits in
-// registers. With QREG queries stay in registers (AMD), else they are read for each tile. What
-// slices leave is joined by the last one of a tile, or with FOLD=0 by rows_join.hip.
+// group divide the keys of the scores, and the dimensions of the outputs: sums of 512 dimensions are
+// too many for the registers of one. Greatest scores and weights pass between them through shared
+// memory. With BUFFERS > 1, asynchronous copies fill tiles ahead, else the next one waits in
+// registers. With QREG queries stay in registers (AMD), else they are read for each tile. What slices leave
+// is joined by the last one of a tile, or with FOLD=0 by rows_join.hip.
 
 #if !defined(BK) || !defined(WQ) || !defined(WAVES) || !defined(VWAVES) || !defined(BUFFERS) || \
     !defined(QREG) || !defined(WAVE) || !defined(KERNEL_NAME)

@@ -1,9 +1,8 @@
-// Rows that share keys (rows.hip) by warpgroups of sm_90: a workgroup has 64 rows and walks through
-// their keys, or one of SPLIT slices of them, in tiles of BK lines, which serve both products. Of a
-// tile, each of GROUPS warpgroups has a part of the keys for the scores, and a part of the
-// dimensions of the outputs: sums of 512 dimensions are too many for the registers of one. Greatest
-// scores and weights pass between them through shared memory. Asynchronous copies fill BUFFERS
-// tiles ahead. Slices are joined by rows_join.hip.
+// Rows that share keys (rows.hip) by warpgroups of sm_90: a workgroup has 64 rows and walks through their keys,
+// or one of SPLIT slices of them, in tiles of BK lines, which serve both products. Of a tile, each of GROUPS
+// warpgroups has a part of the keys for the scores, and a part of the dimensions of the outputs: sums of 512
+// dimensions are too many for the registers of one. Greatest scores and weights pass between them through
+// shared memory. Asynchronous copies fill BUFFERS tiles ahead. Slices are joined by rows_join.hip.
 #if !defined(BK) || !defined(GROUPS) || !defined(BUFFERS)
 #error "BK GROUPS and BUFFERS must be defined"
 #endif
@@ -33,11 +32,8 @@ constexpr u32 group_values = (V_DIM + GROUPS * panel - 1) / (GROUPS * panel) * p
 static_assert(GROUPS * group_values <= padded, "values are in tiles of keys");
 
 // Where things are in shared memory.
-GRETA_DEVICE constexpr u32 panels_bytes(u32 bytes) {
-  return (bytes + 1023) / 1024 * 1024;
-}
-constexpr u32 keys_start = panels_bytes(QueryTile::bytes),
-              tile_bytes = panels_bytes(KeyTile::bytes);
+GRETA_DEVICE constexpr u32 panels_bytes(u32 bytes) { return (bytes + 1023) / 1024 * 1024; }
+constexpr u32 keys_start = panels_bytes(QueryTile::bytes), tile_bytes = panels_bytes(KeyTile::bytes);
 constexpr u32 weights_start = keys_start + BUFFERS * tile_bytes;
 constexpr u32 parts_start =
     weights_start + WeightTile::bytes;  // of warpgroups: their rows' maxima or sums
@@ -184,8 +180,7 @@ struct Rows {
         const u32 place = WeightTile::chunk_at(row(r), chunk % WeightTile::width);
         u8* const line = weights + chunk / WeightTile::width * WeightTile::panel_bytes +
                          row(r) * WeightTile::line_bytes;
-        store_words(line + place * 16 + lane_index() % 4 * 4,
-                    Words<4>{{narrow_pair(some[0], some[1])}});
+        store_words(line + place * 16 + lane_index() % 4 * 4, Words<4>{{narrow_pair(some[0], some[1])}});
       }
     }
   }
@@ -252,8 +247,7 @@ GRETA_KERNEL(THREADS) latent_attention_warpgroups(TREE_PARAMETER ATTENTION_PARAM
   if (!part.exists()) return;
   const SharedMemory shared = shared_memory(memory);
   float* const parts = reinterpret_cast<float*>(memory + parts_start);
-  const KeyLines keys =
-      KeyLines(args, args.k, part.tile.sequence, part.tile.head).from(part.slice.begin);
+  const KeyLines keys = KeyLines(args, args.k, part.tile.sequence, part.tile.head).from(part.slice.begin);
   const u32 end = part.slice.end - part.slice.begin;
   const auto copy = [&](u32 tile) {
     const u32 first = tile * BK;
@@ -272,8 +266,8 @@ GRETA_KERNEL(THREADS) latent_attention_warpgroups(TREE_PARAMETER ATTENTION_PARAM
   Sight sight[2];
   GRETA_UNROLL
   for (u32 r = 0; r < 2; ++r) {
-    sight[r] =
-        Sight(args, TREE_ARGUMENT, part.tile.sequence, part.count, part.tile.first + Rows::row(r));
+    sight[r] = Sight(args, TREE_ARGUMENT, part.tile.sequence, part.count,
+                     part.tile.first + Rows::row(r));
   }
   GRETA_NO_UNROLL
   for (u32 tile = 0; tile * BK < end; ++tile) {
@@ -284,8 +278,8 @@ GRETA_KERNEL(THREADS) latent_attention_warpgroups(TREE_PARAMETER ATTENTION_PARAM
     copy(tile + BUFFERS - 1);
     rows.score(shared, start);
     const u32 key = part.slice.begin + tile * BK + rows.group * group_keys;
-    const bool whole =
-        sight[0].sees_all_before(key + group_keys) && sight[1].sees_all_before(key + group_keys);
+    const bool whole = sight[0].sees_all_before(key + group_keys) &&
+                       sight[1].sees_all_before(key + group_keys);
     if (wave_any(!whole)) rows.mask(sight, key);
     rows.leave_greatest(parts);
     block_barrier();
