@@ -8,10 +8,11 @@
 
 #include "kernels/model/problem.hpp"
 
-/// How AWQ and GPTQ store the weights of a product, and how they become rows of integers.
+/// How AWQ and GPTQ store the weights of a product, how they become rows of integers, and panels of
+/// rows.
 namespace greta::kernels {
 
-/// Three tensors hold a matrix of n rows of k weights:
+/// How a matrix of n rows of k weights is stored. Those of AWQ and GPTQ have three tensors:
 ///
 /// - `qweight`, words of 8 integers of 4 bits, or 4 of 8 bits. awq (version gemm): [k, n / 8],
 /// where
@@ -23,9 +24,18 @@ namespace greta::kernels {
 ///
 /// A weight is scale (integer - zero point). Sources: AutoAWQ, WQLinear_GEMM; AutoGPTQ,
 /// QuantLinear; GPTQModel for gptq_v2.
-enum class WeightPacking : std::uint8_t { awq, gptq, gptq_v2 };
+///
+/// The others have integers as quantized_gemm reads them: rows of them, or panels of rows
+/// (panel_place()), with rows of scales and zero points.
+enum class WeightPacking : std::uint8_t { awq, gptq, gptq_v2, rows, panels };
 
-inline constexpr std::array<std::string_view, 3> weight_packing_names{"awq", "gptq", "gptq_v2"};
+inline constexpr std::array<std::string_view, 5> weight_packing_names{"awq", "gptq", "gptq_v2",
+                                                                      "rows", "panels"};
+
+/// Returns whether weights are words of AWQ or GPTQ.
+constexpr bool in_words(WeightPacking packing) {
+  return packing < WeightPacking::rows;
+}
 
 constexpr std::string_view to_string(WeightPacking packing) {
   return weight_packing_names[static_cast<std::size_t>(packing)];
@@ -38,7 +48,7 @@ constexpr std::optional<WeightPacking> weight_packing_from_string(std::string_vi
   return std::nullopt;
 }
 
-/// A matrix that is stored so: the extents of its tensors, in words.
+/// A matrix of AWQ or GPTQ, or of rows: the extents of its tensors, in words.
 struct PackedMatrix {
   WeightPacking packing = WeightPacking::awq;
   std::int64_t bits = 4;
@@ -46,11 +56,14 @@ struct PackedMatrix {
   std::int64_t group = 128;
 
   bool along_n() const { return packing == WeightPacking::awq; }
-  /// Returns the integers of a word.
+  /// Returns the weights of a word.
   std::int64_t of_word() const { return 32 / bits; }
   std::int64_t groups() const { return k / group; }
-  std::int64_t weight_rows() const { return along_n() ? k : k / of_word(); }
-  std::int64_t weight_cols() const { return along_n() ? n / of_word() : n; }
+  bool in_rows() const { return packing == WeightPacking::rows; }
+  std::int64_t weight_rows() const { return in_rows() ? n : along_n() ? k : k / of_word(); }
+  std::int64_t weight_cols() const {
+    return in_rows() ? k / of_word() : along_n() ? n / of_word() : n;
+  }
   std::int64_t zero_cols() const { return n / of_word(); }
   /// Returns the bytes of a row of integers after repacking.
   std::int64_t row_bytes() const { return k * bits / 8; }
@@ -63,6 +76,24 @@ PackedMatrix packed_matrix_of(const Problem& problem);
 
 /// The multiple of which n is, for whole words of zero points and weights.
 constexpr std::int64_t packed_rows = 8;
+
+/// Rows can also lie in panels, for products whose lanes read the same bytes of neighbouring rows:
+/// a panel has 16 rows, and of these units of 16 bytes of each row one after the other, so that 16
+/// lanes read 256 bytes. It is the layout (16, 16) of AITER's shuffle_weight. Row r has byte i at
+/// panel_place().
+constexpr std::int64_t panel_rows = 16, panel_unit = 16;
+
+/// Returns where byte `i` of row `r` is. Requires rows of whole units.
+constexpr std::int64_t panel_place(std::int64_t r, std::int64_t i, std::int64_t row_bytes) {
+  return r / panel_rows * panel_rows * row_bytes + i / panel_unit * (panel_rows * panel_unit) +
+         r % panel_rows * panel_unit + i % panel_unit;
+}
+
+/// Writes rows as panels, or panels as rows. Requires whole panels and units. All cores take part.
+void rows_to_panels(const std::byte* rows, std::int64_t count, std::int64_t row_bytes,
+                    std::byte* to);
+void panels_to_rows(const std::byte* panels, std::int64_t count, std::int64_t row_bytes,
+                    std::byte* to);
 
 /// Writes the integers as n rows of k: of 4 bits the even one in the lower half of a byte, of 8
 /// bits unsigned. `qweight` needs no alignment. With `order`, weight i of a row is the stored

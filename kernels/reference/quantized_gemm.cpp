@@ -63,13 +63,19 @@ std::unique_ptr<Reference> quantized_gemm_reference(const Problem& problem,
   matrix.group = group_length(problem, matrix.format);
   const bool has_zeros = problem.attribute("zeros", "none") == "groups";
   std::vector<HostTensor> rows;
-  if (problem.attribute("packing", "rows") != "rows") {
+  const std::string packing = problem.attribute("packing", "rows");
+  HostTensor of_panels;
+  if (packing == "panels") {
+    const HostTensor& stored = tensor_named(inputs, "B");
+    of_panels = stored;
+    panels_to_rows(stored.data.data(), stored.spec.rows, stored.spec.cols, of_panels.data.data());
+  } else if (packing != "rows") {
     PackedMatrix packed = packed_matrix_of(problem);
     if (epilogue == "swiglu") packed.n *= 2;
     rows = as_rows(packed, inputs, has_zeros);
   }
   const std::vector<HostTensor>& weights_of = rows.empty() ? inputs : rows;
-  matrix.integers = &tensor_named(weights_of, "B");
+  matrix.integers = packing == "panels" ? &of_panels : &tensor_named(weights_of, "B");
   matrix.rows = matrix.integers->spec.rows;
   if (!in_blocks(matrix.format)) matrix.scales = &tensor_named(weights_of, "scales");
   if (has_zeros) matrix.zeros = &tensor_named(weights_of, "zeros");

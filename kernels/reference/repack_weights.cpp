@@ -11,7 +11,7 @@ namespace {
 
 using Bytes = std::shared_ptr<std::vector<std::byte>>;
 
-/// Returns the rows of integers of a problem.
+/// Returns the rows of integers of AWQ and GPTQ.
 Bytes integers_of(const PackedMatrix& m, bool zeros, const std::vector<HostTensor>& inputs) {
   std::vector<std::int32_t> order;
   for (const HostTensor& tensor : inputs) {
@@ -33,11 +33,23 @@ std::unique_ptr<Reference> repack_weights_reference(const Problem& problem,
                                                     std::uint64_t) {
   const PackedMatrix m = packed_matrix_of(problem);
   const bool has_zeros = problem.attribute("zeros", "none") == "groups";
-  const auto integer = [integers = integers_of(m, has_zeros, inputs), width = m.row_bytes()](
-                           std::int64_t row, std::int64_t col) {
-    const std::byte byte = (*integers)[static_cast<std::size_t>(row * width + col)];
-    return Expected{static_cast<double>(byte), 0};
+  const Bytes integers =
+      m.in_rows() ? std::make_shared<std::vector<std::byte>>(keep_tensor(inputs, "qweight")->data)
+                  : integers_of(m, has_zeros, inputs);
+  if (problem.attribute("to", "rows") == "panels") {
+    const std::vector<std::byte> rows = *integers;
+    rows_to_panels(rows.data(), m.n, m.row_bytes(), integers->data());
+  }
+  const auto weights_of = [&](DType type, std::int64_t cols) -> ExpectedOutput {
+    return {{"B", Role::output, type, m.n, cols}, [=](std::int64_t row, std::int64_t col) {
+              const auto at = static_cast<std::size_t>(row * cols + col);
+              return Expected{load_element(type, integers->data(), at), 0};
+            }};
   };
+  if (m.in_rows()) {
+    const TensorSpec& rows = tensor_named(inputs, "qweight").spec;
+    return elements_reference({weights_of(rows.dtype, rows.cols)});
+  }
   const auto scale = [&](const TensorSpec& out) {
     return [type = out.dtype, n = m.n, scales = keep_tensor(inputs, "qscales")](std::int64_t row,
                                                                                 std::int64_t col) {
@@ -46,7 +58,7 @@ std::unique_ptr<Reference> repack_weights_reference(const Problem& problem,
     };
   };
   const TensorSpec scales{"scales", Role::output, problem.out_dtype, m.n, m.groups()};
-  std::vector<ExpectedOutput> outputs{{{"B", Role::output, DType::u8, m.n, m.row_bytes()}, integer},
+  std::vector<ExpectedOutput> outputs{weights_of(DType::u8, m.row_bytes()),
                                       {scales, scale(scales)}};
   if (has_zeros) {
     const auto zero = [m, stored = keep_tensor(inputs, "qzeros")](std::int64_t row,

@@ -42,6 +42,9 @@ constexpr const char* problems[] = {
     "quantized_gemm dtype=f16 out=f32 packing=awq zeros=groups m=20 n=40 k=256",
     "quantized_gemm dtype=bf16 out=f32 packing=gptq group=\"32\" zeros=groups m=20 n=40 k=96",
     "quantized_gemm dtype=f16 out=f32 packing=gptq_v2 weights=int8 epilogue=bias m=20 n=40 k=128",
+    "quantized_gemm dtype=f16 out=f32 packing=panels m=40 n=48 k=384",
+    "quantized_gemm dtype=bf16 out=f32 packing=panels weights=int8 zeros=groups m=20 n=80 k=128",
+    "quantized_gemm dtype=bf16 out=f32 packing=panels weights=mxfp4 epilogue=swiglu m=40 n=32 k=96",
     "quantized_grouped_gemm dtype=f16 out=f32 groups=5 m=90 n=68 k=128",
     "quantized_grouped_gemm dtype=bf16 out=f32 weights=q8_0 form=masked groups=3 m=40 n=33 k=96",
     "quantized_grouped_gemm dtype=f16 out=f16 weights=q4_k epilogue=geglu groups=3 m=9 n=36 k=256"};

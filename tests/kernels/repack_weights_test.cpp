@@ -1,6 +1,6 @@
 // Protects: where repack_weights finds the integers, zero points and scales of AWQ and GPTQ, by
-// words written as these projects do; orders of weights; what is not a packing; and that the
-// reference rejects what differs by one bit.
+// words written as these projects do; orders of weights; panels of what is packed, and of rows of
+// any weights; what is not a packing; and that the reference rejects what differs by one bit.
 
 #include <gtest/gtest.h>
 
@@ -130,6 +130,52 @@ TEST(RepackWeights, BytesWithoutZeroPointsBecomeSigned) {
   }
 }
 
+/// B as the rows that it has otherwise, or of rows themselves.
+std::vector<std::byte> panels_of_rows(const Problem& problem,
+                                      const std::vector<HostTensor>& inputs) {
+  const HostTensor* rows = &inputs[0];
+  std::vector<HostTensor> outputs;
+  if (problem.attribute("packing", "awq") != "rows") {
+    Problem same = problem;
+    std::erase_if(same.attributes, [](const auto& one) { return one.first == "to"; });
+    const auto plan =
+        repack().plan(same, device().info(), repack().default_config(same, device().info()));
+    outputs = run_plan(device(), plan.value(), repack().tensors(same), inputs).value().outputs;
+    rows = &outputs[0];
+  }
+  std::vector<std::byte> panels(rows->data.size());
+  const auto lines = static_cast<std::size_t>(rows->spec.rows), bytes = panels.size() / lines;
+  for (std::size_t i = 0; i < panels.size(); ++i) {
+    const std::size_t row = i / bytes, at = i % bytes;
+    panels[row / 16 * 16 * bytes + at / 16 * 256 + row % 16 * 16 + at % 16] = rows->data[i];
+  }
+  return panels;
+}
+
+TEST(RepackWeights, PanelsHaveUnitsOfSixteenRows) {
+  for (const Attributes& attributes : {
+           Attributes{{"zeros", "groups"}},
+           {{"packing", "gptq"}, {"weights", "int8"}, {"group", "32"}},
+           {{"packing", "gptq_v2"}, {"order", "given"}},
+           {{"packing", "rows"}},
+           {{"packing", "rows"}, {"weights", "int8"}},
+           {{"packing", "rows"}, {"weights", "mxfp4"}},
+           {{"packing", "rows"}, {"weights", "f16"}},
+           {{"packing", "rows"}, {"weights", "bf16"}},
+       }) {
+    Attributes with = attributes;
+    with.emplace_back("to", "panels");
+    const auto read = problem_of(with, 80, 384);
+    ASSERT_TRUE(read) << read.failure().message;
+    for (const std::uint64_t seed : {1, 2}) {
+      const auto inputs = repack().inputs(*read, seed, kernels::InputStyle::plain);
+      const auto expected = panels_of_rows(*read, inputs);
+      on_each(*read, inputs,
+              [&](const std::vector<HostTensor>& out) { EXPECT_EQ(out[0].data, expected); });
+    }
+  }
+}
+
 TEST(RepackWeights, RefusesWhatIsNoPacking) {
   const auto refused = [](const Attributes& attributes, std::int64_t n, std::int64_t k) {
     const auto problem = problem_of(attributes, n, k);
@@ -140,6 +186,22 @@ TEST(RepackWeights, RefusesWhatIsNoPacking) {
             std::string::npos);
   EXPECT_NE(refused({}, 12, 128).find("must be a multiple of 8"), std::string::npos);
   EXPECT_NE(refused({}, 8, 192).find("must be a multiple of 128"), std::string::npos);
+  const auto of_panels = [&](Attributes more, std::int64_t n, std::int64_t k) {
+    more.emplace_back("to", "panels");
+    return refused(more, n, k);
+  };
+  EXPECT_EQ(of_panels({{"packing", "rows"}}, 16, 32), "");
+  EXPECT_EQ(of_panels({{"packing", "rows"}, {"weights", "bf16"}}, 16, 40), "");
+  EXPECT_NE(of_panels({}, 24, 128).find("must be a multiple of 16"), std::string::npos);
+  EXPECT_NE(of_panels({{"packing", "rows"}}, 24, 128).find("must be a multiple of 16"),
+            std::string::npos);
+  EXPECT_NE(of_panels({{"packing", "rows"}}, 16, 48).find("k a multiple of 32"), std::string::npos);
+  EXPECT_NE(
+      of_panels({{"packing", "rows"}, {"zeros", "groups"}}, 16, 128).find("not with packing=rows"),
+      std::string::npos);
+  EXPECT_NE(of_panels({{"weights", "f16"}}, 16, 128).find("needs packing=rows"), std::string::npos);
+  EXPECT_NE(refused({{"packing", "rows"}}, 16, 128).find("packing=rows needs to=panels"),
+            std::string::npos);
 }
 
 TEST(RepackWeights, ReferenceRejectsOneBit) {

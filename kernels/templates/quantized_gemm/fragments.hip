@@ -101,8 +101,21 @@ GRETA_DEVICE u32 pair_of_weights(u32 word, u32 next, u32 selector, PairZero zero
 #endif
 }
 
+// Where a box has lines of 128 bytes, and from there a chunk of 16. Of rows, `swap` is what chunks of a line are
+// exchanged by. A box of panels is four boxes, each of two units of 16 lines after the other; lanes that share a line
+// read the same chunk, so that eight lines of a wave are neighbours.
+#if PANELS
+constexpr u32 box_line = 512 / 16;  // on average
+GRETA_DEVICE u32 place_of_line(u32 line) { return line / 16 * 512 + line % 16 * 16; }
+GRETA_DEVICE u32 place_of_chunk(u32 chunk, u32) { return chunk / 2 * (BN / 16 * 512) + chunk % 2 * 256; }
+#else
+constexpr u32 box_line = 128;
+GRETA_DEVICE u32 place_of_line(u32 line) { return line * 128; }
+GRETA_DEVICE u32 place_of_chunk(u32 chunk, u32 swap) { return (chunk ^ swap) * 16; }
+#endif
+
 // Fragments of k 16 first to 16 (first + count) of a box, from its byte at a lane's line on; the lane's other
-// line is `next_line` lines further. `swap`: what chunks of these lines are exchanged by.
+// line is `next_line` lines further. `swap`: see place_of_chunk().
 template <u32 next_line, u32 count>
 GRETA_DEVICE void read_fragments(const u8* line, u32 first, u32 swap, u32 selector,
                                  const PairZero (&zero)[2], Fragment (&fragment)[count]) {
@@ -114,7 +127,7 @@ GRETA_DEVICE void read_fragments(const u8* line, u32 first, u32 swap, u32 select
     for (u32 f = 0; f < count; ++f) {
       const u32 at = first + f;
       if (f == 0 || at % of_chunk == 0) {
-        chunk = load_words<16>(line + half * (next_line * 128) + ((at / of_chunk) ^ swap) * 16);
+        chunk = load_words<16>(line + half * place_of_line(next_line) + place_of_chunk(at / of_chunk, swap));
       }
       GRETA_UNROLL
       for (u32 eight = 0; eight < 2; ++eight) {

@@ -22,8 +22,9 @@ GRETA_DEVICE Lines lines_from(const Weights& weights, u32 first_line, u32 first_
     const u32 t = i / lane_lines, of_lane = i % lane_lines;
     const u32 of_tile = first_col + t * 16 + of_lane * 8 + line_of_lane();
     const u64 col = first_line + line_of_column(smaller(of_tile, product_columns(n) - 1), n);
-    lines.integers[t][of_lane] = weights.integers + bytes_of_weights(col * k) +
-                                 bytes_of_weights(part_of_lane() * lane_chunks * CHUNK_WEIGHTS);
+    lines.integers[t][of_lane] =
+        weights.integers + place_of_weights(col, k) +
+        place_in_row(bytes_of_weights(part_of_lane() * lane_chunks * CHUNK_WEIGHTS));
     lines.scales[t][of_lane] = weights.scales + col * (k / GROUP);
     lines.zeros[t][of_lane] = weights.zeros + (ZEROS ? col * (k / GROUP) : 0);
   }
@@ -36,11 +37,11 @@ GRETA_DEVICE Unit load_unit(const Lines& lines, u32 index, u32 later) {
   GRETA_UNROLL
   for (u32 i = 0; i < TN * lane_lines; ++i) {
     const u32 t = i / lane_lines, of_lane = i % lane_lines;
-    const u8* const from = lines.integers[t][of_lane] + bytes_of_weights(index * unit_weights);
+    const u8* const from = lines.integers[t][of_lane] + place_in_row(bytes_of_weights(index * unit_weights));
     GRETA_UNROLL
     for (u32 c = 0; c < lane_chunks; ++c) {
-      unit.integers[t][of_lane][c] =
-          load_integers(from + bytes_of_weights(later * unit_weights + c * CHUNK_WEIGHTS));
+      const u64 bytes = bytes_of_weights(later * unit_weights + c * CHUNK_WEIGHTS);
+      unit.integers[t][of_lane][c] = load_integers(from + place_in_row(bytes));
     }
     unit.scale[t][of_lane] = load_now(lines.scales[t][of_lane] + index + later);
     unit.zero[t][of_lane] = ZEROS ? lines.zeros[t][of_lane][index + later] : implied_zero;

@@ -57,8 +57,8 @@ uint64_t a_next;  // this thread's first chunk of A's K step to load next
 #define PAIRS 0
 #include "gemm/matrix_loader.glsl"
 
-// A thread's chunks of a step. Lanes have neighbours in k; of packed weights, whose words are side by side
-// along n, neighbouring lines.
+// A thread's chunks of a step. Lanes have neighbours in k; of packed weights, whose words or units are side by
+// side along n, neighbouring lines.
 #define WEIGHT_CHUNKS (BN * BK / (DECODE * THREADS))
 #if PACKING
 #define CHUNK_LINE(i) ((tid + (i) * THREADS) % BN)

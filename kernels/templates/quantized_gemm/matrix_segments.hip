@@ -36,10 +36,9 @@ GRETA_DEVICE u32 four_bytes(u32 word, u32 half) {
 #if SCALES_BESIDE
 GRETA_DEVICE Segment load_segment(const Weights& weights, u32 line, u32 index, u32 k) {
   Segment segment;
-  const u64 first = u64(line) * k + index * segment_weights;
   GRETA_UNROLL
   for (u32 e = 0; e < eights; ++e) {
-    const u8* const from = weights.integers + bytes_of_weights(first + eight_of_lane(e) * 8);
+    const u8* const from = weights.integers + place_of_weights(line, k, index * segment_weights + eight_of_lane(e) * 8);
 #if FORMAT == 1
     const auto words = load_words<8>(from);
     GRETA_UNROLL

@@ -58,11 +58,6 @@ GRETA_DEVICE u32 load_byte_now(const u8* address) {
 #endif
 }
 
-#if SCALES_BESIDE
-// Weights take this number of bytes.
-GRETA_DEVICE u64 bytes_of_weights(u64 count) { return PACKED_FOURS ? count / 2 : count; }
-#endif
-
 #if FORMAT < 2
 // Integers of 32 weights of a line, as they lie in memory.
 struct Integers {
@@ -73,7 +68,7 @@ GRETA_DEVICE Integers load_integers(const u8* from) {
   Integers integers;
   GRETA_UNROLL
   for (u32 i = 0; i < sizeof(Integers) / 16; ++i) {
-    const Words<16> words = load_now(from + 16 * i);
+    const Words<16> words = load_now(from + unit_stride * i);
     GRETA_UNROLL
     for (u32 j = 0; j < 4; ++j) integers.word[4 * i + j] = words.word[j];
   }

@@ -9,8 +9,8 @@ Defines problem_defines(const Shape& shape) {
   defines.emplace_back("FORMAT", std::to_string(static_cast<int>(shape.format)));
   defines.emplace_back("GROUP", std::to_string(shape.group));
   defines.emplace_back("ZEROS", shape.zeros ? "1" : "0");
-  defines.emplace_back("PACKING",
-                       std::to_string(shape.packing ? 1 + static_cast<int>(*shape.packing) : 0));
+  const int words = shape.packing ? 1 + static_cast<int>(*shape.packing) : 0;
+  defines.emplace_back("PACKING", std::to_string(shape.panels ? 4 : words));
   defines.emplace_back("EPILOGUE", std::to_string(static_cast<int>(shape.epilogue)));
   defines.emplace_back("FEW_ROWS", shape.few_rows() ? "1" : "0");
   defines.emplace_back("NORM", shape.norm ? "1" : "0");
@@ -40,8 +40,8 @@ std::vector<Constraint> tile_constraints(const Shape& shape, const DeviceInfo& d
 }
 
 Constraint rows_of_weights(const Shape& shape) {
-  return {"rows_of_weights", "this variant does not read packed weights; gemv and tiled do",
-          !shape.packing};
+  return {"rows_of_weights",
+          "this variant does not read weights of AWQ and GPTQ; gemv and tiled do", !shape.packing};
 }
 
 std::vector<Argument> arguments(const Shape& shape, std::int64_t tiles, std::int64_t blocks) {

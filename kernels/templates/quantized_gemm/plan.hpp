@@ -33,7 +33,7 @@ Constraint no_norm(const Shape& shape);
 std::vector<Constraint> tile_constraints(const Shape& shape, const DeviceInfo& device,
                                          int least_rows);
 
-/// Rejects packed weights (Shape::packing).
+/// Rejects words of AWQ and GPTQ (Shape::packing).
 Constraint rows_of_weights(const Shape& shape);
 
 /// Returns the kernel quantized_gemm/NAME in the device's language, or quantized_grouped_gemm/NAME

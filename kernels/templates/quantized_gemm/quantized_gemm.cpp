@@ -44,7 +44,9 @@ Shape shape_of(const Problem& problem) {
   shape.group = group_length(problem, shape.format);
   shape.zeros = problem.attribute("zeros", "none") == "groups";
   if (!in_blocks(shape.format)) {
-    shape.packing = weight_packing_from_string(problem.attribute("packing", "rows"));
+    const auto packing = weight_packing_from_string(problem.attribute("packing", "rows")).value();
+    if (in_words(packing)) shape.packing = packing;
+    shape.panels = packing == WeightPacking::panels;
   }
   return shape;
 }
@@ -158,10 +160,21 @@ Result<void> check_norm(const Problem& problem) {
   return bad_field("epsilon", epsilon, "needs prologue rmsnorm");
 }
 
+/// Panels are whole, with gates those of gates and of ups each. Rows of groups are whole units.
+Result<void> check_panels(const Shape& s) {
+  if (in_blocks(s.format)) {
+    return bad_field("packing", "panels", "needs weights int4, int8 or mxfp4");
+  }
+  if (s.n % panel_rows == 0) return {};
+  return bad_field("n", std::to_string(s.n),
+                   fmt::format("must be a multiple of {} with packing panels", panel_rows));
+}
+
 /// Packed weights are integers in groups, and words have those of eight rows, or zero points.
 Result<void> check_packing(const Problem& problem, const Shape& s) {
   const std::string name = problem.attribute("packing", "rows");
   if (name == "rows") return {};
+  if (name == "panels") return check_panels(s);
   const bool fours = s.format == WeightFormat::int4;
   if (weight_packing_from_string(name) == WeightPacking::awq && !fours) {
     return bad_field("packing", name, "needs weights int4; gptq and gptq_v2 have int8 as well");
@@ -209,10 +222,11 @@ std::vector<Attribute> attributes() {
                   .allowed = {"exact", "rounded_weights"},
                   .permission = true});
   list.push_back({.name = "packing",
-                  .help = "rows: B has rows of weights; awq, gptq, gptq_v2: B, scales and zeros "
-                          "are qweight, scales and qzeros of such a checkpoint",
+                  .help = "rows: B has rows of weights; panels: it has panels of 16 rows, units of "
+                          "16 bytes of each row one after the other; awq, gptq, gptq_v2: B, scales "
+                          "and zeros are qweight, scales and qzeros of such a checkpoint",
                   .fallback = "rows",
-                  .allowed = {"rows", "awq", "gptq", "gptq_v2"}});
+                  .allowed = {"rows", "panels", "awq", "gptq", "gptq_v2"}});
   return list;
 }
 

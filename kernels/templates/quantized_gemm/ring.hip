@@ -2,7 +2,8 @@
 // copies pairs of units of its lines of TN x 16 columns there, tile after tile.
 //
 // Lanes copy whole cache lines of weights. In shared memory, chunks of 16 bytes of odd lines are
-// exchanged, so that the lanes that read two lines at once find them in different banks.
+// exchanged, so that the lanes that read two lines at once find them in different banks. Of panels, lanes copy units
+// of neighbouring rows, which stay neighbours: panel_places.hip.
 #pragma once
 
 #if !defined(STAGES) || STAGES < 2
@@ -25,6 +26,47 @@ constexpr u32 tile_lines = TN * 16, flip = FORMAT == 0 ? 4 : 1;
 constexpr u32 weights_bytes = tile_lines * line_bytes, stage_bytes = weights_bytes + tile_lines * 4;
 constexpr u32 ring_bytes = STAGES * stage_bytes;
 
+// With gates, lines alternate between gates and ups.
+constexpr u32 lines_of_column = GATED ? 2 : 1;
+
+#if PANELS
+#include "quantized_gemm/panel_places.hip"
+#else
+constexpr u32 lines_at_once = wave_size / line_chunks;
+
+// Lines of a lane are an even number apart, so that with gates all are gates, or all ups.
+static_assert(lines_at_once % 2 == 0, "lanes copy gates or ups");
+
+// Where a lane copies a pair of the lines from `first` on.
+GRETA_DEVICE const u8* first_of_lane(const u8* integers, u32 first, u32 pair, u32 n, u32 k) {
+  const u32 lane = lane_index();
+  return integers + u64(line_of_column(first + lane / line_chunks, n)) * bytes_of_weights(k) +
+         pair * line_bytes + lane % line_chunks * 16;
+}
+
+// Starts copying a pair of `lines` lines to a stage; zeros for others of the tile.
+GRETA_DEVICE void copy_lines(SharedMemory shared, u32 stage, const u8* from, u32 lines, u32 k) {
+  const u32 lane = lane_index(), of_lane = lane / line_chunks, chunk = lane % line_chunks;
+  const u32 to = stage + of_lane * line_bytes + (chunk ^ of_lane % 2 * flip) * 16;
+  GRETA_UNROLL
+  for (u32 i = 0; i < tile_lines / lines_at_once; ++i) {
+    copy_lane_async<16>(shared, to + i * lines_at_once * line_bytes, from,
+                        i * lines_at_once + of_lane < lines);
+    from += lines_at_once / lines_of_column * bytes_of_weights(k);
+  }
+}
+
+// Where a lane reads lines of a stage, and from there its 16 bytes j of unit u of its line i.
+GRETA_DEVICE u32 start_of_lane() { return line_of_lane() * line_bytes + part_of_lane() * sizeof(Integers); }
+GRETA_DEVICE u32 place_of_part(u32 i, u32 u, u32 j) {
+  constexpr u32 chunk_bytes = sizeof(Integers);
+  const u32 odd = line_of_lane() % 2;
+  // int4 exchanges the units of an odd line, int8 the halves of chunks.
+  return i * 8 * line_bytes + (FORMAT == 0 ? exchanged(u, 4 * chunk_bytes, odd * 4 * chunk_bytes)
+                                           : u * 4 * chunk_bytes + exchanged(j, 16, odd * 16));
+}
+#endif
+
 // A wave's next pair of units, and where a lane copies it from.
 struct Cursor {
   u32 tile, pair;
@@ -32,24 +74,16 @@ struct Cursor {
   const Scale* scales;
 };
 
-constexpr u32 lines_at_once = wave_size / line_chunks;
-
-// Lines of a lane are an even number apart, so that with gates all are gates, or all ups.
-constexpr u32 lines_of_column = GATED ? 2 : 1;
-static_assert(lines_at_once % 2 == 0, "lanes copy gates or ups");
-
 GRETA_DEVICE Cursor first_of_tile(const Weights& weights, u32 tile, u32 n, u32 k) {
   const u32 lane = lane_index(), first = tile * tile_lines, pair = wave_index();
-  return {tile, pair,
-          weights.integers + u64(line_of_column(first + lane / line_chunks, n)) * bytes_of_weights(k) +
-              pair * line_bytes + lane % line_chunks * 16,
+  return {tile, pair, first_of_lane(weights.integers, first, pair, n, k),
           weights.scales + u64(line_of_column(first + lane, n)) * (k / GROUP) + pair * pair_units};
 }
 
 GRETA_DEVICE void advance(Cursor& cursor, const Weights& weights, u32 pairs, u32 blocks, u32 n,
                           u32 k) {
   cursor.pair += WAVES;
-  cursor.integers += WAVES * line_bytes;
+  cursor.integers += place_in_row(WAVES * line_bytes);
   cursor.scales += WAVES * pair_units;
   if (cursor.pair >= pairs) cursor = first_of_tile(weights, cursor.tile + blocks, n, k);
 }
@@ -57,15 +91,7 @@ GRETA_DEVICE void advance(Cursor& cursor, const Weights& weights, u32 pairs, u32
 // Starts copying a wave's pair to a stage; zeros for lines past the last one.
 GRETA_DEVICE void copy_pair(SharedMemory shared, u32 stage, const Cursor& cursor, u32 n, u32 k) {
   const u32 lane = lane_index(), lines = product_columns(n) - cursor.tile * tile_lines;
-  const u32 of_lane = lane / line_chunks, chunk = lane % line_chunks;
-  const u32 to = stage + of_lane * line_bytes + (chunk ^ of_lane % 2 * flip) * 16;
-  const u8* from = cursor.integers;
-  GRETA_UNROLL
-  for (u32 i = 0; i < tile_lines / lines_at_once; ++i) {
-    copy_lane_async<16>(shared, to + i * lines_at_once * line_bytes, from,
-                        i * lines_at_once + of_lane < lines);
-    from += lines_at_once / lines_of_column * bytes_of_weights(k);
-  }
+  copy_lines(shared, stage, cursor.integers, lines, k);
   GRETA_UNROLL
   for (u32 i = 0; i < (tile_lines + wave_size - 1) / wave_size; ++i) {
     const u32 line = i * wave_size + lane;
@@ -78,25 +104,20 @@ GRETA_DEVICE void copy_pair(SharedMemory shared, u32 stage, const Cursor& cursor
 
 // The unit of a pair in a stage, but for its zero points.
 GRETA_DEVICE void read_unit(const u8* stage, u32 u, Unit& unit) {
-  constexpr u32 chunk_bytes = sizeof(Integers), words = chunk_bytes / 16;
-  const u32 odd = line_of_lane() % 2;
-  const u8* const of_lane = stage + line_of_lane() * line_bytes + part_of_lane() * chunk_bytes;
+  constexpr u32 words = sizeof(Integers) / 16;
+  const u8* const of_lane = stage + start_of_lane();
   GRETA_UNROLL
   for (u32 i = 0; i < TN * lane_lines; ++i) {
-    const u32 line = i * 8;
     GRETA_UNROLL
     for (u32 j = 0; j < words; ++j) {
-      // int4 exchanges the units of an odd line, int8 the halves of chunks.
-      const u32 place = FORMAT == 0 ? exchanged(u, 4 * chunk_bytes, odd * 4 * chunk_bytes)
-                                    : u * 4 * chunk_bytes + exchanged(j, 16, odd * 16);
-      const auto four = load_words<16>(of_lane + line * line_bytes + place);
+      const auto four = load_words<16>(of_lane + place_of_part(i, u, j));
       GRETA_UNROLL
       for (u32 w = 0; w < 4; ++w) {
         unit.integers[i / lane_lines][i % lane_lines][0].word[4 * j + w] = four.word[w];
       }
     }
     unit.scale[i / lane_lines][i % lane_lines].bits =
-        load_words<2>(stage + weights_bytes + (line + line_of_lane()) * 4 + u * 2).word[0];
+        load_words<2>(stage + weights_bytes + (i * 8 + line_of_lane()) * 4 + u * 2).word[0];
   }
 }
 

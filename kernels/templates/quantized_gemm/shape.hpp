@@ -30,7 +30,8 @@ struct Shape : gemm::RowGroups {
   WeightFormat format = WeightFormat::int4;
   std::int64_t group = 0;  ///< weights of a row that share a scale; 0: they are in blocks
   bool zeros = false;      ///< whether each group has a zero point
-  std::optional<WeightPacking> packing{};  ///< if B, scales and zeros are not rows
+  std::optional<WeightPacking> packing{};  ///< if B, scales and zeros are words of AWQ or GPTQ
+  bool panels = false;                     ///< whether B has panels of rows (weight_packing.hpp)
   Epilogue epilogue = Epilogue::none;
   bool norm = false;  ///< A's rows are divided by their root mean square and multiplied by weights
   float epsilon = 0;  ///< of the norm, under the root

@@ -68,7 +68,7 @@ GRETA_DEVICE Lines lines_from(const Weights& weights, u32 first_line, u32 first_
     const u64 col = first_line + line_of_column(smaller(of_tile, product_columns(n) - 1), n);
     const u64 group = col * (k / GROUP) + set_of_lane();
     lines.integers[t][of_lane] =
-        weights.integers + bytes_of_weights(col * k) + bytes_of_weights(part_of_lane() * PIECE);
+        weights.integers + place_of_weights(col, k) + place_in_row(bytes_of_weights(part_of_lane() * PIECE));
     lines.scales[t][of_lane] = weights.scales + group;
     lines.zeros[t][of_lane] = weights.zeros + (ZEROS ? group : 0);
   }
@@ -80,7 +80,7 @@ GRETA_DEVICE void advance(Lines& lines, u32 units) {
   GRETA_UNROLL
   for (u32 i = 0; i < TN * lane_lines; ++i) {
     const u32 t = i / lane_lines, of_lane = i % lane_lines, groups = units * (unit_weights / GROUP);
-    lines.integers[t][of_lane] += bytes_of_weights(units * unit_weights);
+    lines.integers[t][of_lane] += place_in_row(bytes_of_weights(units * unit_weights));
     lines.scales[t][of_lane] += groups;
     lines.zeros[t][of_lane] += ZEROS ? groups : 0;
   }
@@ -99,8 +99,8 @@ GRETA_DEVICE ShortUnit load_unit(const Lines& lines, u32 later) {
   GRETA_UNROLL
   for (u32 i = 0; i < TN * lane_lines * spans; ++i) {
     const u32 t = i / (lane_lines * spans), of_lane = i / spans % lane_lines, s = i % spans;
-    const Piece piece = load_piece(lines.integers[t][of_lane] +
-                                   bytes_of_weights(later * unit_weights + s * span_weights));
+    const u64 bytes = bytes_of_weights(later * unit_weights + s * span_weights);
+    const Piece piece = load_piece(lines.integers[t][of_lane] + place_in_row(bytes));
     GRETA_UNROLL
     for (u32 w = 0; w < piece_words; ++w) {
       unit.integers[t][of_lane].word[s * piece_words + w] = piece.word[w];

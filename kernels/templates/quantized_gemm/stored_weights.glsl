@@ -1,14 +1,14 @@
-// Quantised weights in chunks of CHUNK_WEIGHTS of a row, of which B has rows, or words as AWQ and GPTQ pack them: as in
-// stored_weights.hip, where PACKING is described.
+// Quantised weights in chunks of CHUNK_WEIGHTS of a row, of which B has rows, or panels of rows, or words as AWQ and
+// GPTQ pack them: as in stored_weights.hip, where PACKING is described.
 #pragma once
 
-#if !defined(PACKING) || PACKING < 0 || PACKING > 3
-#error "PACKING must be 0 to 3"
+#if !defined(PACKING) || PACKING < 0 || PACKING > 4
+#error "PACKING must be 0 to 4"
 #endif
 
 #include "quantized_gemm/weights.glsl"
 
-#if !PACKING
+#if !PACKING || PANELS
 // `rows`: of all of B.
 WeightChunk load_stored_chunk(uint64_t integers, uint64_t scales, uint64_t zeros, uint rows, uint row, uint index,
                               uint k) {

@@ -1,17 +1,17 @@
-// Quantised weights in chunks of 32 of a row, of which B has rows, or words as AWQ and GPTQ pack them
-// (kernels/model/weight_packing.hpp).
+// Quantised weights in chunks of 32 of a row, of which B has rows, or panels of rows, or words as AWQ and GPTQ pack
+// them (kernels/model/weight_packing.hpp).
 //
-// PACKING is 0 for rows, 1 for awq, 2 for gptq, 3 for gptq_v2. Words of neighbouring rows are neighbours, and so
-// are scales: lanes should have neighbouring rows.
+// PACKING is 0 for rows, 1 for awq, 2 for gptq, 3 for gptq_v2, 4 for panels. Words of neighbouring rows are
+// neighbours, and so are scales of AWQ and GPTQ: lanes should have neighbouring rows.
 #pragma once
 
-#if !defined(PACKING) || PACKING < 0 || PACKING > 3
-#error "PACKING must be 0 to 3"
+#if !defined(PACKING) || PACKING < 0 || PACKING > 4
+#error "PACKING must be 0 to 4"
 #endif
 
 #include "quantized_gemm/weights.hip"
 
-#if !PACKING
+#if !PACKING || PANELS
 // `rows`: of all of B.
 GRETA_DEVICE WeightChunk load_stored_chunk(const Weights& weights, u32, u32 row, u32 index, u32 k) {
   return load_chunk(weights, row, index, k);

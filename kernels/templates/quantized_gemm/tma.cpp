@@ -213,9 +213,13 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
   if (box_bytes(shape) != 0) {
     // Gates and ups of a warpgroup are boxes of their own.
     const std::int64_t lines = shape.gated() ? config["BN"] / config["GROUPS"] / 2 : config["BN"];
-    given.push_back(map_of_lines(1, shape.groups * shape.products(),
-                                 row_bytes(shape.format, shape.k), lines,
-                                 in_blocks(shape.format) ? box_bytes(shape) : 0));
+    const std::int64_t rows = shape.groups * shape.products();
+    const std::int64_t bytes = row_bytes(shape.format, shape.k);
+    // A box of panels has two units of each of their rows.
+    given.push_back(shape.panels ? map_of_lines(1, rows / panel_rows, panel_rows * bytes,
+                                                lines / panel_rows, 2 * panel_rows * panel_unit)
+                                 : map_of_lines(1, rows, bytes, lines,
+                                                in_blocks(shape.format) ? box_bytes(shape) : 0));
   }
   LaunchPlan plan;
   plan.sources.push_back(kernel_of(shape, device, "tma", defines, threads_of(config, wave), given));

@@ -68,6 +68,7 @@ typedef WarpgroupSums<BM> Sums;
 constexpr u32 steps_of_box = box_weights / step;
 #else
 constexpr u32 steps_of_box = 2;
+constexpr u32 box_line = LINE_BYTES;
 constexpr u32 block_weights = FORMAT < 4 ? 32 : 256;
 constexpr u32 block_bytes = FORMAT == 2 ? 18 : FORMAT == 3 ? 34 : FORMAT == 4 ? 144 : 210;
 #endif
@@ -163,6 +164,19 @@ GRETA_DEVICE u32 bytes_before_block(u32 k) { return k / block_weights * block_by
 // The step of a box that step i is, of those from step `first` on. Boxes of blocks begin at even steps.
 GRETA_DEVICE u32 place_in_box(u32 first, u32 i) { return (SCALES_BESIDE ? i : first + i) % steps_of_box; }
 
+// Copies neighbouring lines of a box, from this pair of bytes on. The map of panels has panels as lines.
+GRETA_DEVICE void copy_lines_from(SharedMemory shared, u32 to, const TensorMap& map, u32 at, u32 line,
+                                  const Ring<LINE_STAGES>& ring) {
+#if PANELS
+  GRETA_UNROLL
+  for (u32 box = 0; box < 4; ++box) {
+    copy_box(shared, to + box * (BN / 16 * 512), map, at * 16 + box * 256, line / 16, ring.filled());
+  }
+#else
+  copy_box(shared, to, map, at, line, ring.filled());
+#endif
+}
+
 // Copies the box of a tile's weights from this k on. The map has elements of 16 bits.
 GRETA_DEVICE void copy_lines(const Arguments& args, SharedMemory shared, const TensorMap& map, Tile tile,
                              u32 k, const Ring<LINE_STAGES>& ring) {
@@ -176,11 +190,11 @@ GRETA_DEVICE void copy_lines(const Arguments& args, SharedMemory shared, const T
 #if GATED
   GRETA_UNROLL
   for (u32 part = 0; part < 2 * GROUPS; ++part) {  // gates and ups of each warpgroup
-    copy_box(shared, to + part * (next_line * LINE_BYTES), map, at,
-             line + part % 2 * args.n + part / 2 * next_line, ring.filled());
+    copy_lines_from(shared, to + part * (next_line * box_line), map, at,
+                    line + part % 2 * args.n + part / 2 * next_line, ring);
   }
 #else
-  copy_box(shared, to, map, at, line, ring.filled());
+  copy_lines_from(shared, to, map, at, line, ring);
 #endif
 }
 #endif

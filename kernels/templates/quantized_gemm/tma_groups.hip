@@ -46,7 +46,12 @@ struct LaneWeights {
 
 GRETA_DEVICE LaneWeights lane_weights(const u8* shared, u32 box, u32 of_box) {
   const u8* const start = shared + lines_start + box * line_box;
-  return {start + line_of_lane(0) * 128, (lane_index() / 4) ^ (of_box * (step * 8 / box_weights))};
+  constexpr u32 chunks = step * 8 / box_weights;  // of a step
+#if PANELS
+  return {start + place_of_line(line_of_lane(0)) + place_of_chunk(of_box * chunks, 0), 0};
+#else
+  return {start + line_of_lane(0) * 128, (lane_index() / 4) ^ (of_box * chunks)};
+#endif
 }
 
 #if ROUND
@@ -61,7 +66,7 @@ GRETA_DEVICE void read_rounded(const LaneWeights& from, u32 product, u32 half, u
     GRETA_UNROLL
     for (u32 i = 0; i < 2; ++i) zero[i] = pair_zero(scales.zero[product][group][i]);
     Fragment part[count];
-    read_fragments<next_line>(from.line + product * (product_cols * 128), half * half_fragments + first,
+    read_fragments<next_line>(from.line + product * (product_cols * box_line), half * half_fragments + first,
                               from.swap, selector, zero, part);
     GRETA_UNROLL
     for (u32 i = 0; i < count * 4; ++i) {
@@ -77,7 +82,7 @@ GRETA_DEVICE void read_half(const LaneWeights& from, u32 product, u32 group, u32
                             const StepScales& scales, PairZero (&pair)[2], Half& fragments) {
   GRETA_UNROLL
   for (u32 i = 0; half == 0 && i < 2; ++i) pair[i] = pair_zero(scales.zero[product][group][i]);
-  read_fragments<next_line>(from.line + product * (product_cols * 128),
+  read_fragments<next_line>(from.line + product * (product_cols * box_line),
                             (group * 2 + half) * half_fragments, from.swap, selector, pair, fragments);
 }
 

@@ -16,6 +16,14 @@
 #if SCALES_BESIDE && GROUP % 32 != 0
 #error "GROUP is a multiple of 32"
 #endif
+#if !defined(PACKING)  // stored_weights.glsl
+#define PACKING 0
+#endif
+#define PANELS (PACKING == 4)
+#if PANELS && !SCALES_BESIDE
+#error "blocks have no panels"
+#endif
+#define UNIT_STRIDE (PANELS ? 256 : 16)  // from 16 bytes of a row to the next ones
 
 #include "common/in_out.glsl"
 
@@ -59,12 +67,12 @@ float load_scale(uint64_t at) {
 }
 
 // As many words as a chunk's bytes or half bytes have, at an address that is a multiple of 16, or of
-// all their bytes if these are fewer.
+// all their bytes if these are fewer; with PANELS, units of them.
 uint[CHUNK_WEIGHTS / 4] load_bytes(uint64_t from) {
   uint word[CHUNK_WEIGHTS / 4];
 #if CHUNK_WEIGHTS == 32
   [[unroll]] for (uint i = 0; i < 8; i += 4) {
-    const uvec4 quad = Quad(from + 4 * i).v;
+    const uvec4 quad = Quad(from + i / 4 * UNIT_STRIDE).v;
     [[unroll]] for (uint j = 0; j < 4; ++j) word[i + j] = quad[j];
   }
 #else
@@ -106,11 +114,22 @@ uint four_of_e2m1(uint word, uint half_) {
 #endif
 
 #if SCALES_BESIDE
+// Where B has weight `first` of a row. In panels of 16 rows, units of 16 bytes of each row follow each other.
+uint64_t place_of_weights(uint row, uint k, uint first) {
+  const uint of_byte = FORMAT == 1 ? 1 : 2;
+#if PANELS
+  const uint byte = first / of_byte;
+  return uint64_t(row / 16 * 16) * (k / of_byte) + (byte / 16 * 256 + row % 16 * 16 + byte % 16);
+#else
+  return (uint64_t(row) * k + first) / of_byte;
+#endif
+}
+
 WeightChunk load_chunk(uint64_t integers, uint64_t scales, uint64_t zeros, uint row, uint index, uint k) {
   WeightChunk chunk;
-  const uint64_t first = uint64_t(row) * k + index * CHUNK_WEIGHTS;
+  const uint64_t from = integers + place_of_weights(row, k, index * CHUNK_WEIGHTS);
 #if FORMAT == 0
-  const uint word[CHUNK_WEIGHTS / 8] = load_half_bytes(integers + first / 2);
+  const uint word[CHUNK_WEIGHTS / 8] = load_half_bytes(from);
   [[unroll]] for (uint i = 0; i < CHUNK_WEIGHTS / 8; ++i) {
     // Neighbours share a byte: as bytes, the even ones and the odd ones.
     chunk.q[2 * i] = halves_of(word[i], 0);
@@ -118,11 +137,11 @@ WeightChunk load_chunk(uint64_t integers, uint64_t scales, uint64_t zeros, uint 
   }
   chunk.zero = 8.0;
 #elif FORMAT == 6
-  const uint word[CHUNK_WEIGHTS / 8] = load_half_bytes(integers + first / 2);
+  const uint word[CHUNK_WEIGHTS / 8] = load_half_bytes(from);
   [[unroll]] for (uint i = 0; i < CHUNK_WEIGHTS / 4; ++i) chunk.q[i] = four_of_e2m1(word[i / 2], i % 2);
   chunk.zero = 12.0;
 #else
-  chunk.q = load_bytes(integers + first);
+  chunk.q = load_bytes(from);
 #if !ZEROS
   [[unroll]] for (uint i = 0; i < CHUNK_WEIGHTS / 4; ++i) chunk.q[i] ^= 0x80808080u;
 #endif

@@ -17,6 +17,13 @@
 #if SCALES_BESIDE && GROUP % 32 != 0
 #error "GROUP is a multiple of 32"
 #endif
+#if !defined(PACKING)  // stored_weights.hip
+#define PACKING 0
+#endif
+#define PANELS (PACKING == 4)
+#if PANELS && !SCALES_BESIDE
+#error "blocks have no panels"
+#endif
 
 #include "common/in_out.hip"
 
@@ -44,6 +51,25 @@ struct Weights {
   const u8* zeros;      // of these with ZEROS
 };
 
+#if SCALES_BESIDE
+// Weights take this number of bytes.
+GRETA_DEVICE u64 bytes_of_weights(u64 count) { return PACKED_FOURS ? count / 2 : count; }
+
+// Where a row has a byte. In panels of 16 rows, units of 16 bytes of each row follow each other. The place of a sum
+// is the sum of places where all but one of the numbers are whole units.
+GRETA_DEVICE u64 place_in_row(u64 byte) { return PANELS ? byte / 16 * 256 + byte % 16 : byte; }
+
+// Where B has weight `first` of a row.
+GRETA_DEVICE u64 place_of_weights(u64 row, u64 k, u64 first = 0) {
+#if PANELS
+  return bytes_of_weights(row / 16 * 16 * k) + row % 16 * 16 + place_in_row(bytes_of_weights(first));
+#else
+  return bytes_of_weights(row * k + first);
+#endif
+}
+#endif
+constexpr u32 unit_stride = PANELS ? 256 : 16;  // from 16 bytes of a row to the next ones
+
 struct WeightChunk {
   u32 q[CHUNK_WEIGHTS / 4];
   float scale[SEGMENTS];
@@ -59,13 +85,13 @@ GRETA_DEVICE void load_halves(const u8* from, u32 (&word)[count]) {
   }
 }
 
-// Words at an address that is a multiple of 16, or of all their bytes if these are fewer.
+// Words at an address that is a multiple of 16, or of all their bytes if these are fewer; with PANELS, units of them.
 template <int count>
 GRETA_DEVICE void load_aligned(const u8* from, u32 (&word)[count]) {
   constexpr int step = count < 4 ? count : 4;
   GRETA_UNROLL
   for (int i = 0; i < count; i += step) {
-    const auto words = load_words<4 * step>(from + 4 * i);
+    const auto words = load_words<4 * step>(from + i / 4 * unit_stride);
     GRETA_UNROLL
     for (int j = 0; j < step; ++j) word[i + j] = words.word[j];
   }
@@ -107,10 +133,10 @@ GRETA_DEVICE u32 four_of_e2m1(u32 word, u32 half) {
 #if SCALES_BESIDE
 GRETA_DEVICE WeightChunk load_chunk(const Weights& weights, u32 row, u32 index, u32 k) {
   WeightChunk chunk = {};
-  const u64 first = u64(row) * k + index * CHUNK_WEIGHTS;
+  const u8* const from = weights.integers + place_of_weights(row, k, index * CHUNK_WEIGHTS);
 #if FORMAT == 0
   u32 word[CHUNK_WEIGHTS / 8];
-  load_aligned(weights.integers + first / 2, word);
+  load_aligned(from, word);
   GRETA_UNROLL
   for (int i = 0; i < CHUNK_WEIGHTS / 8; ++i) {
     // Neighbours share a byte: as bytes, the even ones and the odd ones.
@@ -121,12 +147,12 @@ GRETA_DEVICE WeightChunk load_chunk(const Weights& weights, u32 row, u32 index, 
   chunk.zero = 8;
 #elif FORMAT == 6
   u32 word[CHUNK_WEIGHTS / 8];
-  load_aligned(weights.integers + first / 2, word);
+  load_aligned(from, word);
   GRETA_UNROLL
   for (u32 i = 0; i < CHUNK_WEIGHTS / 4; ++i) chunk.q[i] = four_of_e2m1(word[i / 2], i % 2);
   chunk.zero = 12;
 #else
-  load_aligned(weights.integers + first, chunk.q);
+  load_aligned(from, chunk.q);
   chunk.zero = 0;
 #if !ZEROS
   GRETA_UNROLL

@@ -29,16 +29,27 @@ struct Shape {
   DType in = DType::f16, out = DType::f16;  ///< of scales
   bool zeros = false;                       ///< whether there are zero points
   bool ordered = false;                     ///< whether weights of a row change places
+  bool panels = false;                      ///< whether B has panels of rows
+  DType integers = DType::u8;               ///< of B; with rows of numbers their type
 
+  /// Returns whether there are no scales, as those of rows stay as they are.
+  bool from_rows() const { return matrix.in_rows(); }
   /// Returns the words of all rows after repacking, of which a row has a multiple of 4.
   std::int64_t row_words() const { return matrix.row_bytes() / 4; }
   std::int64_t scales() const { return matrix.n * matrix.groups(); }
 };
 
 Shape shape_of(const Problem& problem) {
-  return {packed_matrix_of(problem), problem.dtype, problem.out_dtype,
+  const std::string weights = problem.attribute("weights", "int4");
+  return {packed_matrix_of(problem),
+          problem.dtype,
+          problem.out_dtype,
           problem.attribute("zeros", "none") == "groups",
-          problem.attribute("order", "stored") == "given"};
+          problem.attribute("order", "stored") == "given",
+          problem.attribute("to", "rows") == "panels",
+          weights == "f16"    ? DType::f16
+          : weights == "bf16" ? DType::bf16
+                              : DType::u8};
 }
 
 std::vector<TensorSpec> tensors(const Problem& problem) {
@@ -50,6 +61,11 @@ std::vector<TensorSpec> tensors(const Problem& problem) {
     spec.alignment = alignment;
     return spec;
   };
+  if (s.from_rows()) {
+    const std::int64_t cols = s.integers == DType::u8 ? m.row_bytes() : m.k;
+    return {matrix("qweight", Role::input, s.integers, m.n, cols, 16),
+            matrix("B", Role::output, s.integers, m.n, cols, 16)};
+  }
   std::vector<TensorSpec> list{
       matrix("qweight", Role::input, DType::i32, m.weight_rows(), m.weight_cols(), 16),
       matrix("qscales", Role::input, s.in, m.groups(), m.n, 0)};
@@ -68,9 +84,41 @@ Work work(const Problem& problem) {
   return {0, operand_bytes(tensors(problem))};
 }
 
+/// Panels are whole, and so are units of their rows.
+Result<void> check_panels(const PackedMatrix& m) {
+  if (m.n % panel_rows != 0) {
+    return bad_field("n", std::to_string(m.n), "must be a multiple of 16, the rows of a panel");
+  }
+  if (m.row_bytes() % panel_unit == 0) return {};
+  return bad_field("k", std::to_string(m.k),
+                   fmt::format("rows must be multiples of 16 bytes in panels: k a multiple of {}",
+                               panel_unit * 8 / m.bits));
+}
+
+/// Rows become panels as they are, whatever their weights.
+Result<void> check_rows(const Problem& problem, const Shape& s) {
+  if (!s.panels) {
+    return bad_field("to", "rows", "packing=rows needs to=panels");
+  }
+  for (const auto& [field, usual] :
+       {std::pair{"group", "128"}, std::pair{"zeros", "none"}, std::pair{"order", "stored"}}) {
+    const std::string value = problem.attribute(field, usual);
+    if (value != usual) {
+      return bad_field(field, value,
+                       "not with packing=rows, whose scales, zero points and order stay");
+    }
+  }
+  return check_panels(s.matrix);
+}
+
 Result<void> check(const Problem& problem) {
   const Shape s = shape_of(problem);
   const PackedMatrix& m = s.matrix;
+  if (s.from_rows()) return check_rows(problem, s);
+  const std::string weights = problem.attribute("weights", "int4");
+  if (weights != "int4" && weights != "int8") {
+    return bad_field("weights", weights, "needs packing=rows; others have int4 and int8");
+  }
   if (m.along_n() && m.bits != 4) {
     return bad_field("weights", "int8", "packing=awq has 4 bits; gptq and gptq_v2 have 8 as well");
   }
@@ -82,6 +130,9 @@ Result<void> check(const Problem& problem) {
         "k", std::to_string(m.k),
         fmt::format("must be a multiple of {}, so that rows are whole groups", m.group));
   }
+  if (s.panels) {
+    if (auto good = check_panels(m); !good) return good;
+  }
   constexpr std::int64_t most = 2147483647;
   if (m.n <= most / m.groups()) return {};
   return bad_field("n", std::to_string(m.n), fmt::format("n x k / group must not exceed {}", most));
@@ -89,7 +140,7 @@ Result<void> check(const Problem& problem) {
 
 /// Any bits; scales as numbers; all weights in another order.
 HostTensor input(const Problem&, const TensorSpec& spec, std::uint64_t seed) {
-  if (spec.dtype != DType::i32) return random_tensor(spec, seed);
+  if (spec.dtype != DType::i32 && spec.dtype != DType::u8) return random_tensor(spec, seed);
   HostTensor tensor{spec, std::vector<std::byte>(spec.bytes())};
   std::mt19937_64 random(mix64(seed));
   if (spec.name != "order") {
@@ -111,6 +162,7 @@ HostTensor input(const Problem&, const TensorSpec& spec, std::uint64_t seed) {
 void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64_t seed) {
   std::mt19937_64 random(mix64(seed));
   for (HostTensor& tensor : inputs) {
+    if (tensor.spec.dtype != DType::i32 && tensor.spec.name == "qweight") continue;  // any bits
     if (tensor.spec.name == "qscales") {
       mix_in_adversarial_rows(tensor, magnitudes_of(problem.out_dtype), seed);
     } else if (tensor.spec.name == "order") {
@@ -129,7 +181,7 @@ std::int64_t tiles_of(const Shape& s, const Config& c) {
 }
 
 std::int64_t workgroups_of_groups(const Shape& s, const Config& c) {
-  return ceil_div(s.scales() / at_a_time, c["THREADS"]);
+  return s.from_rows() ? 0 : ceil_div(s.scales() / at_a_time, c["THREADS"]);
 }
 
 /// Returns the words of a row of a tile, of its loads across rows, and of its shared memory.
@@ -216,12 +268,14 @@ LaunchPlan plan(const Shape& s, const DeviceInfo& device, const Config& config) 
   add_parameters(defines, config);
   for (const auto& [name, value] :
        {std::pair<const char*, std::int64_t>{"AWQ", m.along_n() ? 1 : 0},
+        {"FROM_ROWS", s.from_rows() ? 1 : 0},
+        {"PANELS", s.panels ? 1 : 0},
         {"BITS", m.bits},
         {"GROUP", m.group},
         {"ZEROS", s.zeros ? 1 : 0},
         {"ZERO_OFFSET", m.packing == WeightPacking::gptq ? 1 : 0},
         {"ORDERED", s.ordered ? 1 : 0},
-        {"FLIP", m.bits == 8 && !s.zeros ? 1 : 0}}) {
+        {"FLIP", m.bits == 8 && !s.zeros && !s.from_rows() ? 1 : 0}}) {
     defines.emplace_back(name, std::to_string(value));
   }
   std::size_t next = 0;
@@ -230,8 +284,9 @@ LaunchPlan plan(const Shape& s, const DeviceInfo& device, const Config& config) 
     return OperandArgument{next++};
   };
   const std::int64_t tiles = tiles_of(s, config);
-  std::vector<Argument> arguments{operand(), operand(), operand(s.zeros), operand(s.ordered),
-                                  operand(), operand(), operand(s.zeros)};
+  const bool scales = !s.from_rows();
+  std::vector<Argument> arguments{operand(), operand(scales), operand(s.zeros), operand(s.ordered),
+                                  operand(), operand(scales), operand(s.zeros)};
   for (const std::int64_t value : {m.n, m.k, tiles}) {
     arguments.emplace_back(static_cast<std::uint32_t>(value));
   }
@@ -244,9 +299,10 @@ LaunchPlan plan(const Shape& s, const DeviceInfo& device, const Config& config) 
 }
 
 std::vector<Division> divisions(const Shape& s, const Config& c) {
-  return {{"n", s.matrix.n, c["TILE_N"], "TILE_N", least_n},
-          {"k", s.matrix.k, c["TILE_K"], "TILE_K", least_k},
-          {"scales", s.scales() / at_a_time, c["THREADS"]}};
+  std::vector<Division> list{{"n", s.matrix.n, c["TILE_N"], "TILE_N", least_n},
+                             {"k", s.matrix.k, c["TILE_K"], "TILE_K", least_k}};
+  if (!s.from_rows()) list.push_back({"scales", s.scales() / at_a_time, c["THREADS"]});
+  return list;
 }
 
 KernelWork kernel_work(const Shape& s, const DeviceInfo&, const Config& c) {
@@ -272,20 +328,27 @@ std::vector<Attribute> attributes() {
   std::vector<Attribute> list{
       {.name = "packing",
        .help = "who packed the weights. awq: AutoAWQ, version gemm; gptq: AutoGPTQ, which stores "
-               "one less than a zero point; gptq_v2: GPTQModel, which stores zero points",
+               "one less than a zero point; gptq_v2: GPTQModel, which stores zero points; rows: no "
+               "one, "
+               "B alone becomes panels",
        .fallback = "awq",
-       .allowed = {"awq", "gptq", "gptq_v2"}},
+       .allowed = {"awq", "gptq", "gptq_v2", "rows"}},
       {.name = "weights",
-       .help = "integers of B, as quantized_gemm reads them, and of qweight; int8 only of gptq and "
-               "gptq_v2",
+       .help = "integers of B, as quantized_gemm reads them, and of qweight; int8 not of awq; "
+               "others only of rows",
        .fallback = "int4",
-       .allowed = {"int4", "int8"}}};
+       .allowed = {"int4", "int8", "mxfp4", "f16", "bf16"}}};
   quantized_gemm::add_group_attributes(list, "k");
   list.push_back({.name = "order",
                   .help = "of the weights of a row. stored: as in qweight; given: weight i is the "
                           "stored weight order[i], e.g. those of each group together",
                   .fallback = "stored",
                   .allowed = {"stored", "given"}});
+  list.push_back({.name = "to",
+                  .help = "how B is stored. rows; panels: of 16 rows each, units of 16 bytes of "
+                          "each row one after the other",
+                  .fallback = "rows",
+                  .allowed = {"rows", "panels"}});
   return list;
 }
 
@@ -295,13 +358,15 @@ std::vector<Attribute> attributes() {
 Operation make_repack_weights() {
   Operation t;
   t.name = "repack_weights";
-  t.summary = "weights that AWQ or GPTQ packed, as quantized_gemm reads them: B, scales, zeros";
+  t.summary =
+      "weights that AWQ or GPTQ packed, or rows of weights, as products read them: B, scales, "
+      "zeros";
   t.bound = "none; scales: none where types agree, else the output's rounding";
   t.out_of_range = "an order below 0, or not below k, gives the stored integer 0";
   t.dimensions = {{.name = "n",
-                   .help = "rows of B: a multiple of 8",
+                   .help = "rows of B: a multiple of 8, of panels of 16",
                    .least = packed_rows,
-                   .examples = {8, 24, 32, 40, 64, 72, 136, 256, 264}},
+                   .examples = {8, 24, 32, 40, 48, 64, 72, 136, 256, 264, 272}},
                   {.name = "k",
                    .help = "weights of a row: whole groups",
                    .least = 32,
@@ -315,7 +380,10 @@ Operation make_repack_weights() {
              {{11008, 4096}, {{"zeros", "groups"}}},
              {{4096, 11008}, {{"packing", "gptq"}}},
              {{4096, 4096}, {{"packing", "gptq"}, {"zeros", "groups"}, {"order", "given"}}},
-             {{1000, 1024}, {{"packing", "gptq"}, {"weights", "int8"}}}};
+             {{1000, 1024}, {{"packing", "gptq"}, {"weights", "int8"}}},
+             {{4096, 4096}, {{"packing", "rows"}, {"to", "panels"}}},
+             {{4096, 4096}, {{"packing", "rows"}, {"weights", "f16"}, {"to", "panels"}}},
+             {{4096, 4096}, {{"zeros", "groups"}, {"to", "panels"}}}};
   t.check = repack_weights::check;
   t.shape = [](const Problem& problem) { return ProblemShape(repack_weights::shape_of(problem)); };
   t.variants = {make_variant<repack_weights::Shape>(

@@ -1,13 +1,16 @@
 #version 460
-// Weights that AWQ or GPTQ packed, as rows of integers, scales and zero points: as in tiles.hip, where the
-// macros are described.
+// Weights that AWQ or GPTQ packed, as rows of integers, scales and zero points, or as panels: as in tiles.hip, where
+// the macros are described.
 
 #if !defined(THREADS) || !defined(TILE_N) || !defined(TILE_K) || !defined(VEC) || !defined(STORE)
 #error "THREADS, TILE_N, TILE_K, VEC and STORE must be defined"
 #endif
 #if !defined(AWQ) || !defined(BITS) || !defined(GROUP) || !defined(ZEROS) || !defined(ZERO_OFFSET) || \
-    !defined(ORDERED) || !defined(FLIP)
-#error "AWQ, BITS, GROUP, ZEROS, ZERO_OFFSET, ORDERED and FLIP must be defined"
+    !defined(ORDERED) || !defined(FLIP) || !defined(FROM_ROWS) || !defined(PANELS)
+#error "AWQ, BITS, GROUP, ZEROS, ZERO_OFFSET, ORDERED, FLIP, FROM_ROWS and PANELS must be defined"
+#endif
+#if FROM_ROWS && (AWQ || ORDERED || FLIP || !PANELS)
+#error "rows become panels as they are"
 #endif
 #if AWQ && BITS != 4
 #error "words of AWQ have 8 integers"
@@ -42,8 +45,34 @@ uint stored_weight(uint index) {
 #endif
 }
 
+// Where B has a word of a row of `width` words.
+uint64_t place_of_word(uint row, uint word, uint width) {
+#if PANELS
+  return uint64_t(row / 16 * 16) * width + (word / 4 * 64 + row % 16 * 4 + word % 4);
+#else
+  return uint64_t(row) * width + word;
+#endif
+}
+
+// The row and the first word of load i, of those along lines of qweight, and of store i, of those along B.
+uvec2 load_place(uint i) {
+#if FROM_ROWS
+  return uvec2(i / (ROW_WORDS / VEC), i % (ROW_WORDS / VEC) * VEC);
+#else
+  return uvec2(i % (COLUMNS / VEC) * VEC, i / (COLUMNS / VEC));
+#endif
+}
+uvec2 store_place(uint i) {
+#if PANELS
+  const uint at = i * STORE, unit = at / 64;  // of 16 rows
+  return uvec2(unit / (ROW_WORDS / 4) * 16 + at / 4 % 16, unit % (ROW_WORDS / 4) * 4 + at % 4);
+#else
+  return uvec2(i / (ROW_WORDS / STORE), i % (ROW_WORDS / STORE) * STORE);
+#endif
+}
+
 uint[VEC] load_line(uint line, uint column) {
-  const uint width = args.n / ROWS_OF_WORD;
+  const uint width = FROM_ROWS != 0 ? args.k / OF_WORD : args.n / ROWS_OF_WORD;
   const uint64_t at = args.qweight + (uint64_t(line) * width + column) * 4;
 #if VEC == 4
   const uvec4 words = U32x4(at).v;
@@ -88,6 +117,12 @@ void unpack_words(uint first_row, uint first_word, uint column, uint word) {
       tile[place((column + v) * 8 + e, word)] = words[e / 2 + e % 2 * 4];
   }
 }
+#elif FROM_ROWS
+// Words `word` to word + VEC - 1 of a row.
+void unpack_words(uint first_row, uint first_word, uint row, uint word) {
+  const uint words[VEC] = load_line(first_row + row, first_word + word);
+  [[unroll]] for (uint v = 0; v < VEC; ++v) tile[place(row, word + v)] = words[v];
+}
 #else
 // Words `word` of VEC rows.
 void unpack_words(uint first_row, uint first_word, uint column, uint word) {
@@ -114,16 +149,17 @@ void transpose_tile(uint index) {
   const uint width = args.k / OF_WORD, across = (args.k + TILE_K - 1) / TILE_K;
   const uint first_row = index / across * TILE_N, first_word = index % across * ROW_WORDS;
   for (uint i = gl_LocalInvocationIndex; i < ROW_WORDS * COLUMNS / VEC; i += THREADS) {
-    const uint word = i / (COLUMNS / VEC), column = i % (COLUMNS / VEC) * VEC;
-    if (first_word + word < width && first_row + column * ROWS_OF_WORD < args.n)
-      unpack_words(first_row, first_word, column, word);
+    const uvec2 at = load_place(i);
+    if (first_word + at.y < width && first_row + at.x * ROWS_OF_WORD < args.n)
+      unpack_words(first_row, first_word, at.x, at.y);
   }
   barrier();
   for (uint i = gl_LocalInvocationIndex; i < TILE_N * ROW_WORDS / STORE; i += THREADS) {
-    const uint row = i / (ROW_WORDS / STORE), word = i % (ROW_WORDS / STORE) * STORE;
+    const uvec2 at = store_place(i);
+    const uint row = at.x, word = at.y;
     if (first_row + row < args.n && first_word + word < width) {
       const uint from = place(row, word);
-      const uint64_t to = args.b + (uint64_t(first_row + row) * width + first_word + word) * 4;
+      const uint64_t to = args.b + place_of_word(first_row + row, first_word + word, width) * 4;
 #if STORE == 4
       U32x4(to).v = uvec4(tile[from], tile[from + 1], tile[from + 2], tile[from + 3]);
 #elif STORE == 2
@@ -170,7 +206,7 @@ void main() {
   const uint block = workgroup();
   if (block < args.tiles) {
     transpose_tile(block);
-  } else {
+  } else if (FROM_ROWS == 0) {
     const uint groups = args.k / GROUP;
     const uint four = (block - args.tiles) * THREADS + gl_LocalInvocationIndex;
     if (four < args.n / 4 * groups) transpose_groups(groups, four * 4);

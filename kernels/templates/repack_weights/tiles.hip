@@ -1,19 +1,24 @@
-// Weights that AWQ or GPTQ packed, as rows of integers, scales and zero points of quantized_gemm
-// (kernels/model/weight_packing.hpp). The first `tiles` workgroups transpose tiles of TILE_N rows and TILE_K
+// Weights that AWQ or GPTQ packed, as rows of integers, scales and zero points of quantized_gemm, or as panels of such
+// rows (kernels/model/weight_packing.hpp); also rows as panels. The first `tiles` workgroups transpose tiles of TILE_N rows and TILE_K
 // weights of words through shared memory; the others transpose scales and zero points, a thread four of each.
 //
-//   AWQ      a word has nibbles of 8 rows; else integers of consecutive k of one row
-//   BITS     of an integer
-//   ORDERED  weight i of a row is the stored weight order[i]
-//   FLIP     integers become signed: their highest bits change
+//   AWQ        a word has nibbles of 8 rows; else integers of consecutive k of one row
+//   FROM_ROWS  qweight has rows of weights, and there are no scales
+//   PANELS     of 16 rows are stored, units of 16 bytes of each row one after the other
+//   BITS       of an integer
+//   ORDERED    weight i of a row is the stored weight order[i]
+//   FLIP       integers become signed: their highest bits change
 #include "common/in_out.hip"
 
 #if !defined(THREADS) || !defined(TILE_N) || !defined(TILE_K) || !defined(VEC) || !defined(STORE)
 #error "THREADS, TILE_N, TILE_K, VEC and STORE must be defined"
 #endif
 #if !defined(AWQ) || !defined(BITS) || !defined(GROUP) || !defined(ZEROS) || !defined(ZERO_OFFSET) || \
-    !defined(ORDERED) || !defined(FLIP)
-#error "AWQ, BITS, GROUP, ZEROS, ZERO_OFFSET, ORDERED and FLIP must be defined"
+    !defined(ORDERED) || !defined(FLIP) || !defined(FROM_ROWS) || !defined(PANELS)
+#error "AWQ, BITS, GROUP, ZEROS, ZERO_OFFSET, ORDERED, FLIP, FROM_ROWS and PANELS must be defined"
+#endif
+#if FROM_ROWS && (AWQ || ORDERED || FLIP || !PANELS)
+#error "rows become panels as they are"
 #endif
 #if AWQ && BITS != 4
 #error "words of AWQ have 8 integers"
@@ -38,6 +43,28 @@ GRETA_DEVICE u32 place(u32 row, u32 word) { return row * (row_words + 1) + row /
 // The number of the stored weight that is weight `index` of a row.
 GRETA_DEVICE u32 stored_weight(const Arguments& args, u32 index) {
   return ORDERED ? u32(args.order[index]) : index;
+}
+
+// Where B has a word of a row of `width` words.
+GRETA_DEVICE u64 place_of_word(u32 row, u32 word, u32 width) {
+  if (!PANELS) return u64(row) * width + word;
+  return u64(row / 16 * 16) * width + (word / 4 * 64 + row % 16 * 4 + word % 4);
+}
+
+// A word of a tile.
+struct Place {
+  u32 row, word;
+};
+
+// The first word of load i, of those along lines of qweight, and of store i, of those along B.
+GRETA_DEVICE Place load_place(u32 i) {
+  if (FROM_ROWS) return {i / (row_words / VEC), i % (row_words / VEC) * VEC};
+  return {i % (columns / VEC) * VEC, i / (columns / VEC)};
+}
+GRETA_DEVICE Place store_place(u32 i) {
+  if (!PANELS) return {i / (row_words / STORE), i % (row_words / STORE) * STORE};
+  const u32 at = i * STORE, unit = at / 64;  // of 16 rows
+  return {unit / (row_words / 4) * 16 + at / 4 % 16, unit % (row_words / 4) * 4 + at % 4};
 }
 
 GRETA_DEVICE Words<4 * VEC> load_line(const Arguments& args, u32 line, u32 column) {
@@ -82,6 +109,14 @@ GRETA_DEVICE void unpack(const Arguments& args, u32* tile, u32 first_row, u32 fi
       tile[place((column + v) * 8 + e, word)] = words[e / 2 + e % 2 * 4];
   }
 }
+#elif FROM_ROWS
+// Words `word` to word + VEC - 1 of a row.
+GRETA_DEVICE void unpack(const Arguments& args, u32* tile, u32 first_row, u32 first_word, u32 row, u32 word) {
+  const u64 from = u64(first_row + row) * (args.k / of_word) + first_word + word;
+  const auto words = load_words<4 * VEC>(args.qweight + from);
+  GRETA_UNROLL
+  for (u32 v = 0; v < VEC; ++v) tile[place(row, word + v)] = words.word[v];
+}
 #else
 // Words `word` of VEC rows.
 GRETA_DEVICE void unpack(const Arguments& args, u32* tile, u32 first_row, u32 first_word, u32 column,
@@ -114,21 +149,21 @@ GRETA_DEVICE void transpose_tile(const Arguments& args, u32* tile, u32 index) {
   for (u32 first = 0; first < loads; first += THREADS) {
     const u32 i = first + thread_index();
     if (loads < THREADS && i >= loads) continue;
-    const u32 word = i / (columns / VEC), column = i % (columns / VEC) * VEC;
-    if (first_word + word < width && first_row + column * (AWQ ? 8 : 1) < args.n)
-      unpack(args, tile, first_row, first_word, column, word);
+    const Place at = load_place(i);
+    if (first_word + at.word < width && first_row + at.row * (AWQ ? 8 : 1) < args.n)
+      unpack(args, tile, first_row, first_word, at.row, at.word);
   }
   block_barrier();
   GRETA_UNROLL
   for (u32 first = 0; first < stores; first += THREADS) {
     const u32 i = first + thread_index();
     if (stores < THREADS && i >= stores) continue;
-    const u32 row = i / (row_words / STORE), word = i % (row_words / STORE) * STORE;
+    const auto [row, word] = store_place(i);
     if (first_row + row >= args.n || first_word + word >= width) continue;
     Words<4 * STORE> words;
     GRETA_UNROLL
     for (u32 j = 0; j < STORE; ++j) words.word[j] = tile[place(row, word + j)];
-    store_words(args.b + u64(first_row + row) * width + first_word + word, words);
+    store_words(args.b + place_of_word(first_row + row, first_word + word, width), words);
   }
 }
 
@@ -171,7 +206,7 @@ repack_weights_tiles(const u32* GRETA_READ qweight, const In* GRETA_READ qscales
   const u32 block = block_index<THREADS>();
   if (block < tiles) {
     transpose_tile({qweight, order, b, n, k}, tile, block);
-  } else {
+  } else if (!FROM_ROWS) {
     const u32 groups = k / GROUP, four = (block - tiles) * THREADS + thread_index();
     if (four < n / 4 * groups) transpose_groups(qscales, qzeros, scales, zeros, n, groups, four * 4);
   }

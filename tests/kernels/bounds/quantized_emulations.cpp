@@ -64,6 +64,17 @@ Outputs as_rows(const Given& given, const PackedInput& of, std::size_t n) {
   return outputs;
 }
 
+/// Returns `panels` as the rows that they have in units of 16 elements each.
+std::vector<float> rows_of_panels(const std::vector<float>& panels, std::size_t rows) {
+  std::vector<float> list;
+  const std::size_t width = panels.size() / rows;
+  for (std::size_t i = 0; i < panels.size(); ++i) {
+    const std::size_t row = i / width, at = i % width;
+    list.push_back(panels[row / 16 * 16 * width + at / 16 * 256 + row % 16 * 16 + at % 16]);
+  }
+  return list;
+}
+
 /// Words with any 16 neighbouring bits, which f32 holds.
 double packed_word(double draw, std::size_t i) {
   const double low = std::floor((draw + 0.5) * 65536);
@@ -117,7 +128,10 @@ Outputs quantized_gemm(const Given& given) {
   const bool gated = epilogue == "swiglu";
   const std::size_t products = gated ? 2 * n : n;
   Tensors tensors = given.tensors;
-  if (given.problem.attribute("packing", "rows") != "rows") {
+  const std::string packing = given.problem.attribute("packing", "rows");
+  if (packing == "panels") {
+    tensors["B"] = rows_of_panels(given["B"], products);
+  } else if (packing != "rows") {
     const Outputs rows = as_rows(given, {"B", "scales", "zeros"}, products);
     tensors["B"] = rows[0];
     tensors["scales"] = rows[1];
@@ -172,6 +186,8 @@ std::vector<Case> quantized_gemm_cases(const DTypes&) {
                {{"B", packed_word}, {"zeros", packed_word}}, {9.6, 17.8, 22.5, 1.1, 1.1}),
           with("bytes packed by GPTQ", {{"packing", "gptq_v2"}, {"weights", "int8"}},
                {{"B", packed_word}}, {12.2, 16.5, 18.3, 1.1, 1.1}),
+          with("panels of bytes", {{"packing", "panels"}, {"weights", "int8"}}, {{"B", bytes}},
+               {12.3, 19.2, 18.3, 1.1, 1.1}),
           with("rounded weights", {{"math", "rounded_weights"}}, {{"B", bytes}}, {0, 5, 5, 3, 5}),
           with("bias", {{"epilogue", "bias"}}, {{"B", bytes}}, {13, 13, 14, 1.1, 1.1}),
           with("residual", {{"epilogue", "residual"}}, {{"B", bytes}}, {13.3, 13, 14.6, 1.1, 1.1}),
@@ -283,14 +299,29 @@ std::vector<Case> dequantize_cases(const DTypes&) {
 }
 
 Outputs repack_weights(const Given& given) {
-  return as_rows(given, {"qweight", "qscales", "qzeros"}, given.dim("n"));
+  const std::size_t n = given.dim("n");
+  const bool rows = given.problem.attribute("packing", "awq") == "rows";
+  Outputs outputs =
+      rows ? Outputs{given["qweight"]} : as_rows(given, {"qweight", "qscales", "qzeros"}, n);
+  if (given.problem.attribute("to", "rows") == "rows") return outputs;
+  // A number of 16 bits takes two bytes of a unit.
+  const std::string weights = given.problem.attribute("weights", "int4");
+  const std::size_t unit = weights == "f16" || weights == "bf16" ? 8 : 16;
+  const std::vector<float> from = outputs[0];
+  const std::size_t width = from.size() / n;
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    const std::size_t row = i / width, at = i % width;
+    outputs[0][row / 16 * 16 * width + at / unit * (16 * unit) + row % 16 * unit + at % unit] =
+        from[i];
+  }
+  return outputs;
 }
 
 /// f16 has bf16's numbers but for the smallest ones.
 std::vector<Case> repack_weights_cases(const DTypes&) {
   const auto with = [](const char* what, std::vector<std::pair<std::string, std::string>> more,
                        double scale, double to_f16) {
-    more.insert(more.end(), {{"n", "200"}, {"k", "384"}});
+    more.insert(more.end(), {{"n", "208"}, {"k", "384"}});
     const auto last = [](double, std::size_t i) { return static_cast<double>(383 - i); };
     return Case{what,
                 more,
@@ -300,6 +331,14 @@ std::vector<Case> repack_weights_cases(const DTypes&) {
                  {"order", last}},
                 {0, 0, 0, to_f16, 1.1}};
   };
+  // Without scales.
+  const auto of_rows = [](const char* weights, const Contents& contents) {
+    return Case{
+        weights,
+        {{"packing", "rows"}, {"weights", weights}, {"to", "panels"}, {"n", "208"}, {"k", "384"}},
+        {{"qweight", contents}},
+        {0, 0, 0, 0, 0}};
+  };
   return {with("awq", {{"zeros", "groups"}}, 1, 0),
           with("awq, in another order", {{"group", "64"}, {"order", "given"}}, 1, 0),
           with("gptq", {{"packing", "gptq"}, {"zeros", "groups"}, {"group", "32"}}, 1, 0),
@@ -307,6 +346,10 @@ std::vector<Case> repack_weights_cases(const DTypes&) {
                {{"packing", "gptq_v2"}, {"weights", "int8"}, {"zeros", "groups"}}, 1, 0),
           with("gptq of bytes in another order",
                {{"packing", "gptq"}, {"weights", "int8"}, {"order", "given"}}, 1, 0),
+          with("panels of gptq", {{"packing", "gptq"}, {"to", "panels"}}, 1, 0),
+          of_rows("f16", packed_word),
+          of_rows("bf16", packed_word),
+          of_rows("mxfp4", index_below(256)),
           with("tiny scales", {{"group", "32"}}, 0x1p-14, 1.1)};
 }
 
