@@ -56,7 +56,7 @@ class OnEachDevice(OneDevice):
             self.runtime.experts(x, ids, weights, *packed, out, down_scales=down_scales)
 
     def test_weights_of_awq_and_gptq(self):
-        n, k, group = 24, 64, 32
+        n, k, group = 32, 64, 32
         x = values(5, k).astype("float16")
         scales = (values(k // group, n) / 8).astype("float16")
         given = np.argsort(RANDOM.random(k), kind="stable").astype("int32")
@@ -82,6 +82,15 @@ class OnEachDevice(OneDevice):
             each = (in_order.astype("float64") - np.repeat(zeros, group, 0)) * np.repeat(scales, group, 0)
             product = rows.astype("float64") @ each
             self.check(c, product)
+            panels = self.make(np.zeros((n, k * bits // 8), "uint8"))[0]
+            self.runtime.repack_weights(qweight, s, panels, own_scales, packing=packing, weights=f"int{bits}", qzeros=z,
+                                        zeros=own_zeros, order=places[0] if places else None, to="panels")
+            self.runtime.quantized_gemm(self.make(np.ascontiguousarray(rows))[0], panels, c, weights=f"int{bits}",
+                                        scales=own_scales, zeros=own_zeros, packing="panels")
+            self.check(c, product)
+            again = self.make(np.zeros((n, k * bits // 8), "uint8"))[0]
+            self.runtime.repack_weights(b, None, again, None, packing="rows", weights=f"int{bits}", to="panels")
+            np.testing.assert_array_equal(again.numpy(), panels.numpy())
             if order is None:  # as they lie
                 self.runtime.quantized_gemm(self.make(x)[0], qweight, c, weights=f"int{bits}", packing=packing,
                                             scales=s, zeros=z)
@@ -90,6 +99,14 @@ class OnEachDevice(OneDevice):
             self.runtime.repack_weights(qweight, s, b, own_scales, weights="int8")
         with self.assertRaisesRegex(greta.InvalidArgumentError, "^packing is 'rows'; there are awq, gptq, gptq_v2$"):
             self.runtime.repack_weights(qweight, s, b, own_scales, packing="rows")
+        with self.assertRaisesRegex(greta.GretaError, "of rows B alone is repacked, their scales stay"):
+            self.runtime.repack_weights(b, s, panels, own_scales, packing="rows", to="panels")
+        with self.assertRaisesRegex(greta.InvalidArgumentError, "^to is 'tiles'; there are rows, panels$"):
+            self.runtime.repack_weights(qweight, s, b, own_scales, to="tiles")
+        numbers = np.arange(16 * 16, dtype="float16").reshape(16, 16)
+        rows, panels = self.make(numbers, np.zeros((16, 16), "float16"))
+        self.runtime.repack_weights(rows, None, panels, None, packing="rows", to="panels")
+        np.testing.assert_array_equal(panels.numpy().reshape(2, 16, 8), numbers.reshape(16, 2, 8).transpose(1, 0, 2))
         with self.assertRaisesRegex(greta.GretaError, "qzeros and zeros are given together"):
             self.runtime.repack_weights(qweight, s, b, own_scales, packing="gptq", weights="int8", qzeros=z)
 

@@ -284,8 +284,10 @@ enum {
   GRETA_MXFP4 = 6,
   GRETA_SAME_WEIGHTS = 255 /* of down_weights alone: the format of weights */
 };
-typedef int32_t greta_packing; /* who packed weights: AutoAWQ, AutoGPTQ, or GPTQModel (gptq_v2) */
-enum { GRETA_NOT_PACKED = 0, GRETA_AWQ = 1, GRETA_GPTQ = 2, GRETA_GPTQ_V2 = 3 };
+/* who packed weights: AutoAWQ, AutoGPTQ, or GPTQModel (gptq_v2); or panels of 16 rows, units of 16 bytes
+ * of each row one after the other, as greta_repack_to_panels() makes them */
+typedef int32_t greta_packing;
+enum { GRETA_NOT_PACKED = 0, GRETA_AWQ = 1, GRETA_GPTQ = 2, GRETA_GPTQ_V2 = 3, GRETA_PANELS = 4 };
 typedef int32_t greta_numbers; /* numbers of eight bits: OCP's fp8, AMD's fp8 of gfx942, int8 */
 enum {
   GRETA_E4M3 = 0,
@@ -331,9 +333,9 @@ typedef struct greta_quantized_gemm_options {
   /* nonzero: weights may be rounded to A's type, of 16 bits, before they are multiplied; of 64 bits,
    * so that no padding follows */
   int64_t rounded_weights;
-  /* a greta_packing but GRETA_NOT_PACKED: B, scales and zeros are qweight, scales and qzeros of such a
-   * checkpoint, as of greta_repack_weights(); few variants read them. Of 64 bits, so that no padding
-   * follows */
+  /* a greta_packing. GRETA_PANELS: B has panels of rows, of GRETA_INT4, GRETA_INT8 or GRETA_MXFP4. Others
+   * but GRETA_NOT_PACKED: B, scales and zeros are qweight, scales and qzeros of such a checkpoint, as of
+   * greta_repack_weights(); few variants read them. Of 64 bits, so that no padding follows */
   int64_t packing;
 } greta_quantized_gemm_options;
 
@@ -614,13 +616,22 @@ GRETA_API greta_status greta_dequantize(greta_operations* operations, const gret
  * of GRETA_AWQ, else [k / 8, n], or with GRETA_INT8 [k / 4, n]; qscales [groups, n], of f16 or bf16 as scales;
  * qzeros i32 [groups, n / 8], or with GRETA_INT8 [groups, n / 4]. qzeros and zeros NULL: all zero points are 8,
  * with GRETA_INT8 128. order i32 [k]: weight i of each row is the stored weight order[i]; NULL: as stored.
- * packing is not GRETA_NOT_PACKED; weights is GRETA_INT4 or, not of GRETA_AWQ, GRETA_INT8; n is a multiple of
- * 8. */
+ * packing is GRETA_AWQ, GRETA_GPTQ or GRETA_GPTQ_V2; weights is GRETA_INT4 or, not of GRETA_AWQ, GRETA_INT8;
+ * n is a multiple of 8. */
 GRETA_API greta_status greta_repack_weights(greta_operations* operations, const greta_tensor* qweight,
                                             const greta_tensor* qscales, const greta_tensor* qzeros,
                                             const greta_tensor* order, const greta_tensor* b,
                                             const greta_tensor* scales, const greta_tensor* zeros,
                                             greta_packing packing, greta_weights weights);
+/* The same with panels of rows as b, for products with GRETA_PANELS; n is a multiple of 16. Of
+ * GRETA_NOT_PACKED, qweight has rows: u8 [n, bytes] of GRETA_INT4, GRETA_INT8 or GRETA_MXFP4, or f16 or bf16
+ * [n, k], as b then; rows have multiples of 16 bytes, and all other operands are NULL, as scales and zero points
+ * stay as they are. */
+GRETA_API greta_status greta_repack_to_panels(greta_operations* operations, const greta_tensor* qweight,
+                                              const greta_tensor* qscales, const greta_tensor* qzeros,
+                                              const greta_tensor* order, const greta_tensor* b,
+                                              const greta_tensor* scales, const greta_tensor* zeros,
+                                              greta_packing packing, greta_weights weights);
 /* q, out [batch, q, heads, dim]; k, v [batch, kv_heads, capacity, dim]; lengths i32 [batch]. v and
  * out may have another dim than q and k. */
 GRETA_API greta_status greta_attention(greta_operations* operations, const greta_tensor* q,

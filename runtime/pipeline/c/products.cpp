@@ -28,11 +28,23 @@ ScaleSharing scale_sharing(greta_scales scales) {
 
 std::optional<greta::kernels::WeightPacking> weight_packing(std::int64_t packing) {
   using Packing = greta::kernels::WeightPacking;
-  if (packing < GRETA_NOT_PACKED || packing > GRETA_GPTQ_V2) {
-    refuse(fmt::format("packing is {}, but it must be 0 to {}", packing, int{GRETA_GPTQ_V2}));
+  if (packing < GRETA_NOT_PACKED || packing > GRETA_PANELS) {
+    refuse(fmt::format("packing is {}, but it must be 0 to {}", packing, int{GRETA_PANELS}));
   }
   if (packing == GRETA_NOT_PACKED) return std::nullopt;
+  if (packing == GRETA_PANELS) return Packing::panels;
   return static_cast<Packing>(packing - 1);
+}
+
+/// Returns the options of an operation that repacks weights.
+RepackOptions repack_options(const Call& call, greta_weights weights, const greta_tensor* qzeros,
+                             const greta_tensor* zeros, const greta_tensor* order) {
+  RepackOptions wanted;
+  wanted.format = weight_format(weights, "weights");
+  wanted.qzeros = call.maybe(qzeros, "qzeros");
+  wanted.zeros = call.maybe(zeros, "zeros");
+  wanted.order = call.maybe(order, "order");
+  return wanted;
 }
 
 }  // namespace
@@ -144,17 +156,29 @@ greta_status greta_repack_weights(greta_operations* operations, const greta_tens
                                   greta_packing packing, greta_weights weights) {
   return guarded([&] {
     const Call call(operations);
-    RepackOptions wanted;
+    RepackOptions wanted = repack_options(call, weights, qzeros, zeros, order);
     const auto packed = weight_packing(packing);
-    if (!packed)
-      refuse("packing is GRETA_NOT_PACKED; allowed: GRETA_AWQ, GRETA_GPTQ, GRETA_GPTQ_V2");
+    if (!packed || !greta::kernels::in_words(*packed)) {
+      refuse("packing is of no words; allowed: GRETA_AWQ, GRETA_GPTQ, GRETA_GPTQ_V2");
+    }
     wanted.packing = *packed;
-    wanted.format = weight_format(weights, "weights");
-    wanted.qzeros = call.maybe(qzeros, "qzeros");
-    wanted.zeros = call.maybe(zeros, "zeros");
-    wanted.order = call.maybe(order, "order");
     return call->repack_weights(call(qweight, "qweight"), call(qscales, "qscales"), call(b, "b"),
                                 call(scales, "scales"), wanted);
+  });
+}
+
+greta_status greta_repack_to_panels(greta_operations* operations, const greta_tensor* qweight,
+                                    const greta_tensor* qscales, const greta_tensor* qzeros,
+                                    const greta_tensor* order, const greta_tensor* b,
+                                    const greta_tensor* scales, const greta_tensor* zeros,
+                                    greta_packing packing, greta_weights weights) {
+  return guarded([&] {
+    const Call call(operations);
+    RepackOptions wanted = repack_options(call, weights, qzeros, zeros, order);
+    wanted.packing = weight_packing(packing).value_or(greta::kernels::WeightPacking::rows);
+    wanted.panels = true;
+    return call->repack_weights(call(qweight, "qweight"), call.maybe(qscales, "qscales"),
+                                call(b, "b"), call.maybe(scales, "scales"), wanted);
   });
 }
 

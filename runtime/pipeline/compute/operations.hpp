@@ -51,8 +51,9 @@ struct QuantizedGemmOptions {
   /// Whether weights may be rounded to A's type, of 16 bits, before they are multiplied. It is
   /// faster for many rows (docs/quantized-gemm.md).
   bool rounded_weights = false;
-  /// Set: B, scales and zeros are qweight, scales and qzeros of such a checkpoint, as of
-  /// repack_weights(). Few variants read them.
+  /// awq, gptq and gptq_v2: B, scales and zeros are qweight, scales and qzeros of such a
+  /// checkpoint, as of repack_weights(); few variants read them. panels: B has panels of 16 rows,
+  /// of int4, int8 or mxfp4. Not set, or rows: it has rows.
   std::optional<kernels::WeightPacking> packing{};
 };
 
@@ -67,8 +68,11 @@ struct DequantizeOptions {
 };
 
 struct RepackOptions {
+  /// rows: qweight has the type and the shape of B, and there are no other operands.
   kernels::WeightPacking packing = kernels::WeightPacking::awq;
-  kernels::WeightFormat format = kernels::WeightFormat::int4;  ///< or int8, of gptq and gptq_v2
+  bool panels = false;  ///< B has panels of 16 rows (kernels::panel_place()); of rows always
+  /// int4, or int8 of gptq and gptq_v2; of rows also mxfp4, and not used for numbers of 16 bits
+  kernels::WeightFormat format = kernels::WeightFormat::int4;
   /// Both or none: the stored zero points, i32 [groups, n / 8], of int8 [groups, n / 4], and those
   /// of the result, u8 [n, groups]. None: all are 8, or of int8 128.
   Tensor qzeros{}, zeros{};
@@ -253,7 +257,9 @@ class Operations {
                           const DequantizeOptions& options = {});
   /// B, u8 [n, bytes], and scales [n, groups] as quantized_gemm() takes them, of weights as AWQ and
   /// GPTQ pack them (kernels::WeightPacking): qweight i32, [k, n / 8] of awq, else [k / 8, n] or of
-  /// int8 [k / 4, n]; qscales [groups, n], of f16 or bf16. n is a multiple of 8.
+  /// int8 [k / 4, n]; qscales [groups, n], of f16 or bf16. n is a multiple of 8, of panels of 16.
+  /// Or panels of rows, whose scales stay as they are: qweight and B are u8 [n, bytes], or of
+  /// numbers f16 or bf16 [n, k]; qscales and scales are empty.
   Result<void> repack_weights(const Tensor& qweight, const Tensor& qscales, const Tensor& b,
                               const Tensor& scales, const RepackOptions& options = {});
   /// C = (scales_a A) (scales_b B)^T with A [.., k] and B [n, k] of u8, whose bytes are numbers of

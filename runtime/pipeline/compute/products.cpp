@@ -241,10 +241,40 @@ Result<void> Operations::dequantize(const Tensor& b, const Tensor& out,
   return start(problem, given);
 }
 
+namespace {
+
+/// Returns the problem of panels of rows.
+Result<Problem> panels_of_rows(const Tensor& rows, const Tensor& b, const RepackOptions& options) {
+  const DType type = b.dtype();
+  const bool numbers = type == DType::f16 || type == DType::bf16;
+  const auto& format = kernels::traits(options.format);
+  if (!numbers && (kernels::in_blocks(options.format) || rows.dtype() != type)) {
+    return refused("repack_weights", "rows are int4, int8, mxfp4, f16 or bf16");
+  }
+  const std::int64_t k = numbers ? cols_of(b) : cols_of(b) * 8 / format.bits;
+  Problem problem =
+      problem_of("repack_weights", DType::f16, DType::f16, {{"n", rows_of(b)}, {"k", k}});
+  set(problem, "packing", "rows");
+  const std::string weights(numbers ? to_string(type) : format.name);
+  if (weights != "int4") set(problem, "weights", weights);
+  set(problem, "to", "panels");
+  return problem;
+}
+
+}  // namespace
+
 Result<void> Operations::repack_weights(const Tensor& qweight, const Tensor& qscales,
                                         const Tensor& b, const Tensor& scales,
                                         const RepackOptions& options) {
   if (b && b.shape().rank() != 2) return bad_rank("repack_weights", "B", b, "[n, bytes of a row]");
+  if (options.packing == kernels::WeightPacking::rows) {
+    if (qscales || scales || options.qzeros || options.zeros || options.order) {
+      return refused("repack_weights", "of rows B alone is repacked, their scales stay");
+    }
+    const Result<Problem> problem = panels_of_rows(qweight, b, options);
+    if (!problem) return problem.failure();
+    return start(*problem, std::array{qweight, b});
+  }
   if (static_cast<bool>(options.qzeros) != static_cast<bool>(options.zeros)) {
     return refused("repack_weights", "qzeros and zeros are given together");
   }
@@ -264,6 +294,7 @@ Result<void> Operations::repack_weights(const Tensor& qweight, const Tensor& qsc
   } const result{options.format, scales, options.zeros};
   if (auto good = set_weights(problem, result, "k"); !good) return good;
   if (options.order) set(problem, "order", "given");
+  if (options.panels) set(problem, "to", "panels");
   Given given;
   for (const Tensor& one : {qweight, qscales}) given.add(one);
   given.add_if(options.qzeros);
@@ -275,9 +306,13 @@ Result<void> Operations::repack_weights(const Tensor& qweight, const Tensor& qsc
 
 namespace {
 
+bool packed_in_words(const QuantizedGemmOptions& options) {
+  return options.packing && kernels::in_words(*options.packing);
+}
+
 /// Returns the form of B.
 const char* form_of(const QuantizedGemmOptions& options) {
-  if (!options.packing) return "[n, bytes of a row]";
+  if (!packed_in_words(options)) return "[n, bytes of a row]";
   if (*options.packing == kernels::WeightPacking::awq) return "[k, n / 8]";
   return options.format == kernels::WeightFormat::int8 ? "[k / 4, n]" : "[k / 8, n]";
 }
@@ -288,7 +323,7 @@ Result<void> Operations::quantized_gemm(const Tensor& a, const Tensor& b, const 
                                         const QuantizedGemmOptions& options) {
   if (b && b.shape().rank() != 2) return bad_rank("quantized_gemm", "B", b, form_of(options));
   // Words of packed weights have several k or n: scales have a column for each line of W.
-  const bool packed = options.packing.has_value();
+  const bool packed = packed_in_words(options);
   const std::int64_t k = cols_of(a);
   const bool known = b && (!packed || options.scales);  // else start() reports what is missing
   const std::int64_t lines = !known ? 2 : packed ? cols_of(options.scales) : b.shape()[0];
@@ -316,7 +351,9 @@ Result<void> Operations::quantized_gemm(const Tensor& a, const Tensor& b, const 
   if (options.rounded_weights || rounds_weights(a.dtype(), rows_of(a))) {
     set(problem, "math", "rounded_weights");
   }
-  if (packed) set(problem, "packing", std::string(kernels::to_string(*options.packing)));
+  if (options.packing && options.packing != kernels::WeightPacking::rows) {
+    set(problem, "packing", std::string(kernels::to_string(*options.packing)));
+  }
   Given given;
   given.add(a);
   given.add(b);

@@ -18,7 +18,7 @@ Operand = Union[Tensor, Any]
 _LAYOUTS = ("nn", "nt", "tn", "tt")
 _ACTIVATIONS = ("none", "silu", "gelu", "swiglu", "geglu")
 _WEIGHTS = ("int4", "int8", "q4_0", "q8_0", "q4_k", "q6_k", "mxfp4")
-_PACKINGS = ("rows", "awq", "gptq", "gptq_v2")
+_PACKINGS = ("rows", "awq", "gptq", "gptq_v2", "panels")
 _NUMBERS = ("e4m3", "e5m2", "e4m3_fnuz", "e5m2_fnuz", "int8")
 _SCALES = ("tensor", "row", "block")
 _FORMS = ("tanh", "erf")
@@ -111,9 +111,10 @@ class Operations:
         int4, int8: scales [n, groups] (bf16 if a is, else f16) and zero points u8 [n, groups] are
         beside them, W = scale (b - zero); without zeros, int4 has the zero point 8, and int8 is
         signed. mxfp4: numbers of four bits (e2m1), with scales u8 [n, k / 32] (e8m0) beside them.
-        q4_0, q8_0, q4_k, q6_k: the blocks of GGUF files, which hold their scales. packing "awq", "gptq"
-        or "gptq_v2": b, scales and zeros are qweight, scales and qzeros of such a checkpoint, as of
-        repack_weights; few variants read them."""
+        q4_0, q8_0, q4_k, q6_k: the blocks of GGUF files, which hold their scales. packing "panels": b
+        has panels of 16 rows, of int4, int8 or mxfp4. packing "awq", "gptq" or "gptq_v2": b, scales and
+        zeros are qweight, scales and qzeros of such a checkpoint, as of repack_weights; few variants
+        read them."""
         self._call("quantized_gemm_fused", {"a": a, "b": b, "c": c}, options={
             "weights": choose(_WEIGHTS, weights, "weights"),
             "activation": choose(_ACTIVATIONS, activation, "activation"),
@@ -345,9 +346,10 @@ class Operations:
         self._call("dequantize", {"b": b, "scales": scales, "zeros": zeros, "out": out},
                    choose(_WEIGHTS, weights, "weights"))
 
-    def repack_weights(self, qweight: Operand, qscales: Operand, b: Operand, scales: Operand, *,
-                       packing: str = "awq", weights: str = "int4", qzeros: Operand | None = None,
-                       zeros: Operand | None = None, order: Operand | None = None) -> None:
+    def repack_weights(self, qweight: Operand, qscales: Operand | None, b: Operand,
+                       scales: Operand | None, *, packing: str = "awq", weights: str = "int4",
+                       qzeros: Operand | None = None, zeros: Operand | None = None,
+                       order: Operand | None = None, to: str = "rows") -> None:
         """b u8 [n, bytes], scales [n, groups] and zeros u8 [n, groups], as quantized_gemm takes them,
         from weights as checkpoints of AWQ and GPTQ have them: packing "awq", "gptq" or "gptq_v2",
         weights "int4" or, of GPTQ, "int8".
@@ -355,11 +357,19 @@ class Operations:
         qweight is i32, [k, n / 8] of "awq", else [k / 8, n] or with "int8" [k / 4, n]; qscales
         [groups, n]; qzeros i32 [groups, n / 8], or with "int8" [groups, n / 4]. Without qzeros and
         zeros, all zero points are 8, with "int8" 128. order, i32 [k]: weight i of each row is the
-        stored weight order[i]; a's columns need the same order."""
-        self._call("repack_weights",
+        stored weight order[i]; a's columns need the same order.
+
+        to="panels": b has panels of 16 rows, units of 16 bytes of each row one after the other, for
+        products with packing="panels". With packing="rows", qweight has rows, as b u8 [n, bytes] with
+        weights "int4", "int8" or "mxfp4", or f16 or bf16 [n, k]; there are no other operands, as scales
+        and zeros stay as they are."""
+        panels = choose(("rows", "panels"), to, "to") == 1
+        packed = (1 + choose(_PACKINGS[1:4], packing, "packing") if not panels
+                  else choose(_PACKINGS[:4], packing, "packing"))
+        self._call("repack_to_panels" if panels else "repack_weights",
                    {"qweight": qweight, "qscales": qscales, "qzeros": qzeros, "order": order, "b": b,
                     "scales": scales, "zeros": zeros},
-                   1 + choose(_PACKINGS[1:], packing, "packing"), choose(_WEIGHTS, weights, "weights"))
+                   packed, choose(_WEIGHTS, weights, "weights"))
 
     def attention(self, q: Operand, k: Operand, v: Operand, lengths: Operand | None, out: Operand,
                   *, scale: float = 0.0, causal: bool = False, window: int = 0,

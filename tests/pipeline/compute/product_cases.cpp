@@ -143,6 +143,36 @@ std::vector<OperationCase> product_cases() {
                                     .gated = true,
                                     .packing = kernels::WeightPacking::gptq});
        }},
+      {"QuantizedGemmOfPanels",
+       "quantized_gemm dtype=f16 out=f16 group=\"64\" epilogue=swiglu packing=panels m=3 n=16 "
+       "k=128",
+       {{3, 128}, {32, 64}, {32, 2}, {3, 16}},
+       [](Operations& ops, const Operands& t) {
+         return ops.quantized_gemm(
+             t[0], t[1], t[3],
+             {.scales = t[2], .gated = true, .packing = kernels::WeightPacking::panels});
+       }},
+      {"RepackToPanels",
+       "repack_weights dtype=f16 out=f16 packing=gptq_v2 to=panels n=32 k=128",
+       {{16, 32}, {1, 32}, {32, 64}, {32, 1}},
+       [](Operations& ops, const Operands& t) {
+         return ops.repack_weights(t[0], t[1], t[2], t[3],
+                                   {.packing = kernels::WeightPacking::gptq_v2, .panels = true});
+       }},
+      {"RepackRowsOfMxfp4",
+       "repack_weights dtype=f16 out=f16 packing=rows weights=mxfp4 to=panels n=32 k=96",
+       {{32, 48}, {32, 48}},
+       [](Operations& ops, const Operands& t) {
+         return ops.repack_weights(
+             t[0], {}, t[1], {},
+             {.packing = kernels::WeightPacking::rows, .format = kernels::WeightFormat::mxfp4});
+       }},
+      {"RepackRowsOfNumbers",
+       "repack_weights dtype=f16 out=f16 packing=rows weights=bf16 to=panels n=32 k=40",
+       {{32, 40}, {32, 40}},
+       [](Operations& ops, const Operands& t) {
+         return ops.repack_weights(t[0], {}, t[1], {}, {.packing = kernels::WeightPacking::rows});
+       }},
       {"RepackWeights",
        "repack_weights dtype=f16 out=bf16 group=\"32\" zeros=groups n=24 k=64",
        {{64, 3}, {2, 24}, {2, 3}, {24, 32}, {24, 2}, {24, 2}},
