@@ -32,6 +32,11 @@ struct Speedup {
   double low = 1, high = 1;  ///< confidence interval of the ratio
 };
 
+/// The time of a winner where it was certified, in microseconds, with its confidence interval.
+struct CertifiedTime {
+  double us = 0, low = 0, high = 0;
+};
+
 /// The configuration to run for a problem, and its origin.
 struct Answer {
   Config config;  ///< valid for the requested problem on the requesting device
@@ -43,6 +48,7 @@ struct Answer {
   /// The speed-up for the problem and device that the configuration was certified for; nothing for
   /// a default.
   std::optional<Speedup> speedup;
+  std::optional<CertifiedTime> time{};  ///< likewise
   std::string problem;  ///< key of the certified problem; empty for a prediction and a default
   std::string device;   ///< name of the certifying device; empty for a default
   std::optional<DatabaseLevel> level{};  ///< of the database that it comes from

@@ -5,6 +5,7 @@
 
 #include "kernels/model/byte_formats.hpp"
 #include "kernels/model/weight_formats.hpp"
+#include "kernels/model/weight_packing.hpp"
 #include "runtime/device/dtype.hpp"
 
 namespace greta::kernels {
@@ -37,11 +38,18 @@ struct MatrixFormat {
   /// in its order first. Of matrices that multiply the same rows, those of equal numbers have equal
   /// orders.
   int order = 0;
+  /// Of quantised weights with scales beside them: whether they are stored in panels of 16 rows
+  /// (weight_packing.hpp) and not in rows.
+  bool panels = false;
 
   bool operator==(const MatrixFormat&) const = default;
 
   /// Returns whether the matrix is neither quantised nor scaled.
   bool plain() const { return !quantised && !scaled; }
+  /// Returns whether so many rows may be stored in panels.
+  bool may_have_panels(std::int64_t rows) const {
+    return quantised && !in_blocks(*quantised) && rows % panel_rows == 0;
+  }
   /// Returns the weights of a block or group, of which a row has a whole number.
   std::int64_t unit() const {
     if (scaled) return 16;  // whole loads

@@ -54,6 +54,22 @@ class Runtimes(Case):
         self.assert_refused(greta.InvalidArgumentError, "^runtime is null$", runtime.empty, 4)
         self.assertEqual(tensor.numpy().tolist(), [0, 1, 2, 3])  # keeps the device open
 
+    def test_packing_is_a_question_of_the_look_up(self):
+        product = "quantized_gemm dtype=f16 m={} n=64 k=256"
+        with greta.Runtime(HOST, shipped=False) as runtime:
+            answer = runtime.packing([product.format(1), product.format(16)], weights=[3, 1])
+            self.assertEqual((answer["packing"], answer["measured"]), ("rows", False))
+            self.assertEqual(answer["reason"], "rows: 2 of 2 products are not measured in both packings")
+            self.assertEqual([one["problem"].split()[-3] for one in answer["products"]], ["m=1", "m=16"])
+            odd = runtime.packing(["quantized_gemm dtype=f16 m=1 n=24 k=256"], predict=True)
+            self.assertEqual((odd["packing"], odd["products"]), ("rows", []))
+            self.assertIn("must be a multiple of 16", odd["reason"])
+            self.assert_refused(greta.InvalidArgumentError, "for products of quantized_gemm with packing=rows",
+                                runtime.packing, ["softmax rows=4 cols=4"])
+            self.assert_refused(greta.InvalidArgumentError, "weights has 1 numbers for 2 products", runtime.packing,
+                                [product.format(1)] * 2, [1])
+            self.assert_refused(greta.InvalidArgumentError, "products is one text", runtime.packing, product.format(1))
+
     def test_rules_force_what_runs(self):
         rule = "softmax cols>=64: streamed"
         with greta.Runtime(HOST, shipped=False, use=[rule]) as runtime:

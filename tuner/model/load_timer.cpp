@@ -35,6 +35,25 @@ LlamaNeeds load_needs(Runtime& runtime, const LlamaConfig& config, DType dtype,
   return llama_needs(runtime, config, dtype, options, shapes, runners);
 }
 
+std::vector<CountedPass> load_passes(const ModelLoad& load, const LlamaConfig& config,
+                                     std::uint64_t seed) {
+  std::vector<CountedPass> passes;
+  if (!load.mix) {
+    const LlamaOptions options = runner_options(load, config);
+    passes.push_back({load.batch, 1, static_cast<double>(load.generated_tokens)});
+    for (const std::int64_t tokens :
+         llama_passes(load.prompt_tokens, options.capacity, options.most_tokens)) {
+      passes.push_back({load.batch, tokens, 1});
+    }
+    return passes;
+  }
+  for (const auto& [shape, count] :
+       count_passes(batch_options(load, config), requests_of(*load.mix, config.vocab, seed))) {
+    passes.push_back({shape.batch, shape.tokens, static_cast<double>(count)});
+  }
+  return passes;
+}
+
 std::string_view to_string(ModelPhase phase) {
   switch (phase) {
     case ModelPhase::load:

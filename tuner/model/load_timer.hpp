@@ -8,6 +8,7 @@
 #include "runtime/pipeline/compute/pipeline.hpp"
 #include "runtime/pipeline/llama/needs.hpp"
 #include "runtime/pipeline/llama/network.hpp"
+#include "runtime/pipeline/llama/packing.hpp"
 #include "tuner/model/batch_mix.hpp"
 
 namespace greta::tuner::model {
@@ -34,6 +35,10 @@ LlamaBatchOptions batch_options(const ModelLoad& load, const LlamaConfig& config
 /// of the mix. Throws Error.
 LlamaNeeds load_needs(Runtime& runtime, const LlamaConfig& config, DType dtype,
                       const ModelLoad& load, std::uint64_t seed, std::int64_t runners);
+
+/// Returns the passes of a load, as those that its products count in. `seed` is that of the mix.
+std::vector<CountedPass> load_passes(const ModelLoad& load, const LlamaConfig& config,
+                                     std::uint64_t seed);
 
 /// The part of a load in which something runs.
 enum class ModelPhase { load, prompt, decode };

@@ -109,6 +109,17 @@ GRETA_API greta_status greta_runtime_problem(greta_runtime* runtime, const char*
  */
 GRETA_API greta_status greta_runtime_lookup(greta_runtime* runtime, const char* problem,
                                             const char** json);
+/* Returns whether the weights of products should be rows or panels (greta_packing), by what would run with
+ * both: `count` products of quantized_gemm in rows, given likewise, as of several m. weights: the share of each
+ * one's time, in any unit; NULL: all are equal. predict 0: panels only if winners of both packings of all
+ * products were measured on this device, and panels are faster beyond doubt; else products without winners are
+ * predicted. One JSON object: "packing" ("rows" or "panels"); "measured"; "ratio", the mean time of panels
+ * over that of rows, or null; "reason", one line; "products", a list of "problem", "rows" and "panels" (each
+ * "config" and "origin"), "ratio", "low", "high", each null if unknown, and "measured". Compiles nothing. Valid
+ * until this function's next call with the handle. */
+GRETA_API greta_status greta_runtime_packing(greta_runtime* runtime, const char* const* products,
+                                             const double* weights, size_t count, int32_t predict,
+                                             const char** json);
 /* Adds a rule that decides which configuration runs for the problems that it matches, in place of
  * the databases: "gemm m<=64 dtype=f16: tiled BM=64 BN=64". Before the colon stands the operation,
  * or * for each one that has the variant, and conditions on dimensions, attributes, dtype and out

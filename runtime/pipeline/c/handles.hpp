@@ -27,6 +27,7 @@ struct greta_runtime {
   std::string described{};          ///< result of greta_runtime_describe()
   std::string key{};                ///< result of greta_runtime_problem()
   std::string answer{};             ///< result of greta_runtime_lookup()
+  std::string packing{};            ///< result of greta_runtime_packing()
   std::string rules{};              ///< result of greta_runtime_rules()
   /// Results of greta_runtime_prepare(), by operation.
   std::unordered_map<const greta::runtime::PreparedOperation*, greta_prepared> prepared{};

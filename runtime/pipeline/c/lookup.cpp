@@ -31,6 +31,31 @@ Result<KernelFile> find_kernel(const Runtime& runtime, const std::string& wanted
       wanted));
 }
 
+nlohmann::json packing_json(const PackingChoice& choice) {
+  const auto side = [](const Answer& answer) {
+    return nlohmann::json{{"config", answer.config.shown()}, {"origin", to_string(answer.origin)}};
+  };
+  auto products = nlohmann::json::array();
+  for (const PackedProduct& one : choice.products) {
+    products.push_back({{"problem", one.rows.key()},
+                        {"rows", side(one.of_rows)},
+                        {"panels", side(one.of_panels)},
+                        {"ratio", nullptr},
+                        {"low", nullptr},
+                        {"high", nullptr},
+                        {"measured", one.measured}});
+    if (!one.ratio) continue;
+    products.back()["ratio"] = one.ratio->ratio;
+    products.back()["low"] = one.ratio->low;
+    products.back()["high"] = one.ratio->high;
+  }
+  return {{"packing", greta::kernels::to_string(choice.packing)},
+          {"measured", choice.measured},
+          {"ratio", choice.ratio ? nlohmann::json(*choice.ratio) : nlohmann::json()},
+          {"reason", choice.reason},
+          {"products", std::move(products)}};
+}
+
 /// Returns what runs for a problem, which is prepared, or what a pipeline records for a chain.
 Result<Answer> answer_of(Runtime& runtime, const Problem& wanted) {
   if (is_chain(wanted.op)) return runtime.choose(wanted);
@@ -91,6 +116,27 @@ greta_status greta_runtime_lookup(greta_runtime* runtime, const char* problem, c
                  {"speedup", known(speedup)},
                  {"rule", answer.rule.empty() ? nlohmann::json() : nlohmann::json(answer.rule)}});
     *json = runtime->answer.c_str();
+    return {};
+  });
+}
+
+greta_status greta_runtime_packing(greta_runtime* runtime, const char* const* products,
+                                   const double* weights, std::size_t count, std::int32_t predict,
+                                   const char** json) {
+  return guarded([&]() -> Result<void> {
+    need(runtime, "runtime");
+    need(products, "products");
+    need(json, "json");
+    std::vector<WeightedProduct> wanted;
+    for (std::size_t i = 0; i < count; ++i) {
+      wanted.push_back({read_problem(runtime->runtime->catalog(), &need(products[i], "a product")),
+                        weights == nullptr ? 1 : weights[i]});
+    }
+    const auto choice =
+        runtime->runtime->packing(wanted, predict == 0 ? Unmeasured::rows : Unmeasured::predicted);
+    if (!choice) return choice.failure();
+    runtime->packing = text_of(packing_json(*choice));
+    *json = runtime->packing.c_str();
     return {};
   });
 }

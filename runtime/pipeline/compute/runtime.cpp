@@ -274,6 +274,15 @@ Result<Answer> Runtime::answer(const Problem& problem) {
   }
 }
 
+Result<PackingChoice> Runtime::packing(std::span<const WeightedProduct> products,
+                                       Unmeasured unmeasured) {
+  const auto answer_of = [this](const Problem& problem) {
+    auto found = answer(problem);
+    return std::move(found).value();
+  };
+  return choose_packing(catalog(), lookup_.device(), products, answer_of, unmeasured);
+}
+
 Result<Answer> Runtime::choose(const Problem& chain) {
   if (!is_chain(chain.op)) return refused(chain.op, "no chain");
   auto chosen = answer(chain);

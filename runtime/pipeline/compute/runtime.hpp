@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "db/lookup/lookup.hpp"
+#include "db/lookup/packing_choice.hpp"
 #include "runtime/device/backend.hpp"
 #include "runtime/pipeline/compute/prepared.hpp"
 #include "runtime/pipeline/compute/telemetry.hpp"
@@ -133,6 +134,10 @@ class Runtime {
   /// variant of the answer's configuration: by a rule, else by the databases, else the chain's
   /// default.
   Result<Answer> choose(const Problem& chain);
+  /// Returns whether the weights of products should be rows or panels, by what answer() returns for
+  /// both (choose_packing()). Compiles nothing.
+  Result<PackingChoice> packing(std::span<const WeightedProduct> products,
+                                Unmeasured unmeasured = Unmeasured::rows);
   /// Returns the plan of the looked-up configuration, which prepare() would compile. Compiles
   /// nothing.
   Result<LaunchPlan> plan(const Problem& problem);

@@ -61,6 +61,10 @@ WeightMatrix WeightMatrix::slice(std::int64_t first, std::int64_t count) const {
     part.scales = scales.slice(0, first / ScaledFormat::block, format.scaled->scale_rows(count));
     return part;
   }
+  if (format.panels && (first % kernels::panel_rows != 0 || count % kernels::panel_rows != 0)) {
+    throw Error(
+        fmt::format("rows {} to {} of a matrix aren't whole panels", first, first + count - 1));
+  }
   for (Tensor* tensor : {&part.values, &part.scales, &part.zeros}) {
     if (*tensor) *tensor = tensor->slice(0, first, count);
   }
@@ -154,6 +158,7 @@ Result<void> multiply(Pipeline& on, const Tensor& a, const WeightMatrix& w, cons
   options.bias = epilogue.bias;
   options.residual = epilogue.residual;
   options.gated = epilogue.gated;
+  if (w.format.panels) options.packing = kernels::WeightPacking::panels;
   return on.quantized_gemm(a, w.values, c, options);
 }
 

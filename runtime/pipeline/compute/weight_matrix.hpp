@@ -32,7 +32,8 @@ struct WeightMatrix {
   /// Whether products with it have epilogues.
   bool has_epilogues() const { return !format.scaled; }
   std::int64_t rows() const { return values.shape()[0]; }
-  /// Returns rows [first, first + count); `first` is a multiple of 128 with scales of blocks.
+  /// Returns rows [first, first + count); `first` is a multiple of 128 with scales of blocks, and
+  /// both are whole panels if the matrix has such.
   WeightMatrix slice(std::int64_t first, std::int64_t count) const;
 };
 

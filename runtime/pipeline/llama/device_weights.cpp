@@ -4,6 +4,7 @@
 #include <initializer_list>
 
 #include "kernels/model/parallel.hpp"
+#include "runtime/pipeline/compute/queue.hpp"
 
 namespace greta::runtime {
 namespace {
@@ -80,6 +81,7 @@ void upload_quantised(Runtime& runtime, const WeightView& from, const WeightMatr
 void upload_matrix(Runtime& runtime, const WeightView& from, const WeightMatrix& to) {
   MatrixFormat format = from.format();
   if (format.order != 0 && to.format.order != 0) format.order = to.format.order;
+  format.panels = to.format.panels;  // which repack() makes
   if (!(format == to.format)) {
     throw Error("the formats of a model's config are not those of its weights");
   }
@@ -143,6 +145,32 @@ void upload_experts(Runtime& runtime, const LlamaLayer& from, const LlamaDeviceL
     downs += expert.down.rows;
   }
 }
+
+/// Makes panels of the rows of matrices whose format has them.
+class PanelMaker {
+ public:
+  explicit PanelMaker(Runtime& runtime) : runtime_(runtime) {}
+
+  void repack(WeightMatrix& matrix) {
+    if (!matrix.format.panels) return;
+    if (!queue_) queue_ = runtime_.queue().value();
+    const Shape& shape = matrix.values.shape();
+    Tensor panels = runtime_.allocate(DType::u8, shape).value();
+    RepackOptions options;
+    options.packing = kernels::WeightPacking::rows;
+    options.format = *matrix.format.quantised;
+    queue_->repack_weights(matrix.values, {}, panels, {}, options).value();
+    queue_->synchronize().value();
+    matrix.values = std::move(panels);  // whose rows are freed
+  }
+  void repack(Projection& projection) {
+    for (WeightMatrix& segment : projection.segments) repack(segment);
+  }
+
+ private:
+  Runtime& runtime_;
+  std::unique_ptr<Queue> queue_;
+};
 
 /// Returns the weights of attention and of a layer's feed-forward network.
 LlamaDeviceLayer make_layer(const LlamaConfig& config, DType dtype, std::int64_t index,
@@ -210,9 +238,11 @@ LlamaDeviceWeights upload_weights(Runtime& runtime, const LlamaModel& model, DTy
   if (!model.config.tied_embeddings || weights.head.quantised()) {
     upload_matrix(runtime, from.head, weights.head);
   }
+  PanelMaker panels(runtime);
+  panels.repack(weights.head);
   for (std::size_t i = 0; i < from.layers.size(); ++i) {
     const LlamaLayer& layer = from.layers[i];
-    const LlamaDeviceLayer& to = weights.layers[i];
+    LlamaDeviceLayer& to = weights.layers[i];
     upload_numbers(runtime, layer.attn_norm, to.attn_norm);
     upload_rows(runtime, {&layer.wq, &layer.wk, &layer.wv}, to.qkv);
     upload_matrix(runtime, layer.wo, to.wo);
@@ -232,6 +262,10 @@ LlamaDeviceWeights upload_weights(Runtime& runtime, const LlamaModel& model, DTy
       upload_numbers(runtime, layer.q_norm, to.q_norm);
       upload_numbers(runtime, layer.k_norm, to.k_norm);
     }
+    panels.repack(to.qkv);
+    panels.repack(to.wo);
+    panels.repack(to.gate_up);
+    panels.repack(to.down);
   }
   return weights;
 }

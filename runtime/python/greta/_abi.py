@@ -173,6 +173,7 @@ RUNTIME = {
     "greta_runtime_describe": (_I32, [HANDLE, _TEXTS]),
     "greta_runtime_problem": (_I32, [HANDLE, _TEXT, _TEXTS]),
     "greta_runtime_lookup": (_I32, [HANDLE, _TEXT, _TEXTS]),
+    "greta_runtime_packing": (_I32, [HANDLE, _TEXTS, POINTER(c_double), _SIZE, _I32, _TEXTS]),
     "greta_runtime_use": (_I32, [HANDLE, _TEXT]),
     "greta_runtime_rules": (_I32, [HANDLE, _TEXTS]),
     "greta_runtime_prepare": (_I32, [HANDLE, _TEXT, _OUT]),

@@ -286,6 +286,25 @@ class Runtime(_Handle, Operations):
         (docs/fusion.md), `config` is the alternative that pipelines record for it."""
         return self._json("greta_runtime_lookup", problem.encode())
 
+    def packing(self, products: Iterable[str], weights: Iterable[float] | None = None,
+                predict: bool = False) -> dict[str, Any]:
+        """Returns whether the weights of products should be rows or panels, by what would run with both.
+
+        `products` are problems of quantized_gemm in rows, as of several m; `weights` the share of each
+        one's time, in any unit. Panels are chosen only if winners of both packings of all products were
+        measured on this device; with `predict`, products without winners are predicted. The result has
+        `packing`, "rows" or "panels", `measured`, `ratio`, the mean time of panels over that of rows or
+        None, `reason`, and of each of `products` what is known. Compiles nothing."""
+        if isinstance(products, str):
+            raise InvalidArgumentError("products is one text, but it must be a list")
+        keys = [key.encode() for key in products]
+        shares = None if weights is None else [float(weight) for weight in weights]
+        if shares is not None and len(shares) != len(keys):
+            raise InvalidArgumentError(f"weights has {len(shares)} numbers for {len(keys)} products")
+        return self._json("greta_runtime_packing", (ctypes.c_char_p * len(keys))(*keys),
+                          None if shares is None else (ctypes.c_double * len(shares))(*shares),
+                          len(keys), int(predict))
+
     def _json(self, name: str, *arguments: Any) -> dict[str, Any]:
         text = ctypes.c_char_p()
         runtime_library().call(name, self._handle, *arguments, ctypes.byref(text))

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/pipeline/compute/runtime.hpp"
+#include "runtime/pipeline/llama/packing.hpp"
 #include "runtime/pipeline/models/llama_weights.hpp"
 #include "runtime/pipeline/models/quantise.hpp"
 #include "runtime/pipeline/models/tokenizer.hpp"
@@ -28,6 +29,7 @@ struct RuntimeChoice {
   std::vector<std::string> allow;  ///< words of --allow
   std::vector<std::string> use;    ///< rules of --use, see Runtime::use()
   bool no_overlap = false;         ///< launches of a pass run one after another
+  std::string packing = "auto";    ///< of quantised matrices: rows, panels or auto
   std::int64_t patience_s = 60;    ///< time limit of each device operation
 };
 
@@ -58,6 +60,13 @@ std::unique_ptr<Runtime> open_beside(Runtime& runtime, const LookupFiles& files,
 /// Returns the element type that a model runs in: the requested one, which the device must support;
 /// else `model`'s, or f32 with a message if the device does not support that. Throws CommandError.
 DType run_dtype(const RuntimeChoice& choice, DType model, const DeviceInfo& device);
+
+/// Decides how a model's quantised matrices are packed, as --packing says. Throws CommandError.
+std::vector<MatrixPacking> apply_packing(Runtime& runtime, LlamaConfig& config, DType dtype,
+                                         const std::vector<CountedPass>& passes,
+                                         const RuntimeChoice& choice);
+/// Returns the decisions as a table, and what is known of each product; empty without any.
+std::string packing_table(const std::vector<MatrixPacking>& matrices);
 
 /// Opens a model, or the tokenizer that --tokenizer names or that lies beside it. What is wrong
 /// with a file is invalid usage: throws CommandError.

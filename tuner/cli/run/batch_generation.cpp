@@ -84,6 +84,11 @@ BatchGeneration::BatchGeneration(const GenerateOptions& options)
   const DType dtype = run_dtype(options.runtime, model_.weights.embedding.dtype, device);
   apply_quantisation(options.quantize, model_, dtype);
   tell_idle_permission(options.runtime.allow, model_.config, dtype);
+  std::vector<CountedPass> passes;
+  for (const auto& [shape, count] : count_passes(batch, requests)) {
+    passes.push_back({shape.batch, shape.tokens, static_cast<double>(count)});
+  }
+  apply_packing(*runtime_, model_.config, dtype, passes, options.runtime);
   llama_needs(*runtime_, model_.config, dtype, batch, shapes).check(device);
   batch_ = std::make_unique<LlamaBatch>(*runtime_, upload_weights(*runtime_, model_, dtype), batch);
   if (batch.sample) batch_->sample(options.sampler);

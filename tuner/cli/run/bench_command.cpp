@@ -140,6 +140,7 @@ std::string explanation(BenchedModel& model) {
                     const std::vector<OperationTime>& times) {
     text += fmt::format("\n{}, {}:\n{}", kernels, pass, explain_text(graph, times));
   });
+  if (!model.packing().empty()) text += "\n" + packing_table(model.packing());
   return text;
 }
 

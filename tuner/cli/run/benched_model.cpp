@@ -24,10 +24,12 @@ BenchedModel::BenchedModel(const ModelBenchOptions& options, LlamaConfig config)
   const std::int64_t ways = beside_default().empty() ? 2 : 4;
   load_needs(*untuned_, config_, dtype, options.model.load, options.seed, ways)
       .check(device.info());
-  weights_ = random_weights(*untuned_, config_, dtype, options.seed);
   if (!beside_default().empty()) {
     tuned_ = open_beside(*untuned_, lookup_files(options.runtime), options.runtime);
   }
+  packing_ = apply_packing(tuned_ ? *tuned_ : *untuned_, config_, dtype,
+                           load_passes(options.model.load, config_, options.seed), options.runtime);
+  weights_ = random_weights(*untuned_, config_, dtype, options.seed);
 }
 
 /// Returns what runs beside default configurations: "tuned", "forced"; empty: nothing.

@@ -45,6 +45,8 @@ class BenchedModel {
   virtual void explain(const ExplainVisit& visit) = 0;
   virtual std::vector<MeasuredResult> results() = 0;
   std::string device_id() const { return untuned_->device().info().id(); }
+  /// Returns how the model's matrices are packed (--packing).
+  const std::vector<MatrixPacking>& packing() const { return packing_; }
   /// Reports rules that decided about nothing.
   void tell_unused() const;
 
@@ -63,6 +65,7 @@ class BenchedModel {
   ModelBenchOptions options_;
   LlamaConfig config_;
   std::string date_;
+  std::vector<MatrixPacking> packing_;
   std::unique_ptr<Runtime> untuned_, tuned_;
   std::optional<LlamaDeviceWeights> weights_;
 

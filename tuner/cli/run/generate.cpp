@@ -47,10 +47,22 @@ Generation::Generation(const GenerateOptions& options)
   apply_quantisation(options.quantize, model_, dtype);
   tell_idle_permission(options.runtime.allow, model_.config, dtype);
   const auto prompt = static_cast<std::int64_t>(prompt_.size());
+  packing_ = apply_packing(*runtime_, model_.config, dtype,
+                           passes_of_text(prompt, options.tokens, llama.capacity), options.runtime);
   llama_needs(*runtime_, model_.config, dtype, llama, prompt).check(device);
   runner_ =
       std::make_unique<LlamaRunner>(*runtime_, upload_weights(*runtime_, model_, dtype), llama);
   if (llama.sample) runner_->sample(options.sampler);
+}
+
+std::vector<CountedPass> passes_of_text(std::int64_t prompt_tokens, std::int64_t tokens,
+                                        std::int64_t capacity) {
+  std::vector<CountedPass> passes{{1, 1, static_cast<double>(std::min(tokens, capacity))}};
+  for (const std::int64_t pass :
+       llama_passes(prompt_tokens, capacity, LlamaOptions{}.most_tokens)) {
+    passes.push_back({1, pass, 1});
+  }
+  return passes;
 }
 
 bool samples_on_device(const GenerateOptions& options) {

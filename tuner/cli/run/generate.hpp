@@ -40,6 +40,10 @@ struct GenerateOptions {
   std::filesystem::path keep_failed;
 };
 
+/// Returns the passes of a text after a prompt, for --packing.
+std::vector<CountedPass> passes_of_text(std::int64_t prompt_tokens, std::int64_t tokens,
+                                        std::int64_t capacity);
+
 /// Returns whether the passes of the network draw tokens.
 bool samples_on_device(const GenerateOptions& options);
 
@@ -57,6 +61,8 @@ class Generation {
   Runtime& runtime() { return *runtime_; }
   LlamaRunner& runner() { return *runner_; }
   const LlamaModel& model() const { return model_; }
+  /// Returns how the model's matrices are packed (--packing).
+  const std::vector<MatrixPacking>& packing() const { return packing_; }
   const std::vector<std::int32_t>& prompt() const { return prompt_; }
   /// Returns the maximum number of tokens after the prompt: the requested number, limited by the
   /// capacity.
@@ -78,6 +84,7 @@ class Generation {
   std::unique_ptr<Tokenizer> tokenizer_;
   std::vector<std::int32_t> prompt_;
   std::unique_ptr<Runtime> runtime_;
+  std::vector<MatrixPacking> packing_;
   std::unique_ptr<LlamaRunner> runner_;
   std::vector<std::int32_t> generated_;
   std::string text_;

@@ -53,6 +53,20 @@ void check(const GenerateOptions& options) {
   check_csv("--export", options.matrix.export_file);
 }
 
+nlohmann::json packing_json(const std::vector<MatrixPacking>& matrices) {
+  auto list = nlohmann::json::array();
+  for (const MatrixPacking& one : matrices) {
+    list.push_back({{"weights", one.name},
+                    {"rows", one.rows},
+                    {"cols", one.cols},
+                    {"matrices", one.matrices},
+                    {"packing", kernels::to_string(one.choice.packing)},
+                    {"measured", one.choice.measured},
+                    {"reason", one.choice.reason}});
+  }
+  return list;
+}
+
 int explain(Generation& generation, bool json) {
   LlamaRunner& runner = generation.runner();
   auto passes = nlohmann::json::array();
@@ -68,10 +82,12 @@ int explain(Generation& generation, bool json) {
     print_text(explain_text(pass, times) + "\n");
   };
   visit_passes(runner, generation.prompt(), show);
+  if (!json) print_text(packing_table(generation.packing()));
   if (json) {
     print_json(nlohmann::json{{"format", "greta-run explain 1"},
                               {"device", generation.runtime().device().info().id()},
                               {"dtype", to_string(runner.dtype())},
+                              {"packing", packing_json(generation.packing())},
                               {"passes", std::move(passes)}});
   }
   return exit_done;
@@ -119,6 +135,8 @@ int precompile(const GenerateOptions& options) {
     llama.capacity = capacity;
     llama.sample = samples_on_device(options);
     llama.penalties = options.sampler.penalises();
+    apply_packing(*runtime, model.config, dtype,
+                  passes_of_text(llama.most_tokens, options.tokens, capacity), options.runtime);
     for (const Problem& problem : llama_problems(*runtime, model.config, dtype, llama)) {
       if (std::find(problems.begin(), problems.end(), problem) == problems.end()) {
         problems.push_back(problem);

@@ -1,0 +1,153 @@
+#include "runtime/pipeline/llama/packing.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "kernels/model/weight_formats.hpp"
+#include "runtime/pipeline/llama/needs.hpp"
+
+namespace greta::runtime {
+namespace {
+
+/// Matrices that the same rows are multiplied by, and that are one on the device if their formats
+/// are equal.
+struct Matrices {
+  std::string name;
+  std::int64_t cols = 0;
+  std::vector<std::int64_t> rows;
+  std::vector<MatrixFormat*> formats;
+
+  std::int64_t all_rows() const { return std::accumulate(rows.begin(), rows.end(), 0L); }
+  bool may_have_panels() const {
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      MatrixFormat same = *formats[i];
+      same.order = formats.front()->order;
+      if (!same.may_have_panels(rows[i]) || !(same == *formats.front())) return false;
+    }
+    return true;
+  }
+};
+
+std::vector<Matrices> matrices_of(LlamaConfig& config) {
+  const std::int64_t dim = config.dim, q = config.q_dim(), kv = config.kv_dim();
+  std::vector<Matrices> all;
+  for (std::size_t i = 0; i < config.formats.layers.size(); ++i) {
+    LlamaLayerFormats& layer = config.formats.layers[i];
+    all.push_back({"qkv", dim, {q, kv, kv}, {&layer.wq, &layer.wk, &layer.wv}});
+    all.push_back({"attn_out", q, {dim}, {&layer.wo}});
+    const std::int64_t ffn = config.ffn_dim(static_cast<std::int64_t>(i));
+    if (ffn == 0) continue;
+    all.push_back({"gate_up", dim, {ffn, ffn}, {&layer.gate, &layer.up}});
+    all.push_back({"down", ffn, {dim}, {&layer.down}});
+  }
+  all.push_back({"head", dim, {config.vocab}, {&config.formats.head}});
+  return all;
+}
+
+/// A product of a pass, and how often a load runs it.
+struct CountedProduct {
+  Problem problem;
+  double times = 0;
+};
+
+std::vector<CountedProduct> products_of(Runtime& runtime, const LlamaConfig& config, DType dtype,
+                                        std::span<const CountedPass> passes) {
+  std::vector<CountedProduct> all;
+  for (const CountedPass& pass : passes) {
+    LlamaOptions options;
+    options.batch = pass.batch;
+    options.most_tokens = std::max(options.most_tokens, pass.tokens);
+    for (const auto& one : llama_operations(runtime, config, dtype, options, pass.tokens)) {
+      if (one.problem.op != "quantized_gemm") continue;
+      const auto same = [&](const CountedProduct& known) { return known.problem == one.problem; };
+      auto known = std::find_if(all.begin(), all.end(), same);
+      if (known == all.end()) known = all.insert(all.end(), {one.problem, 0});
+      known->times += pass.times;
+    }
+  }
+  return all;
+}
+
+/// Returns whether a product multiplies by all of these matrices, or by some of them.
+bool multiplies(const Problem& product, const Matrices& matrices) {
+  const MatrixFormat& format = *matrices.formats.front();
+  const bool gated = product.attribute("epilogue", "none") == "swiglu";
+  const std::int64_t rows = product.dim("n") * (gated ? 2 : 1);
+  const bool parts = rows == matrices.all_rows() ||
+                     std::count(matrices.rows.begin(), matrices.rows.end(), rows) > 0;
+  const bool group = format.quantised == WeightFormat::mxfp4 ||
+                     std::stoll(product.attribute("group", "128")) == format.group;
+  return parts && group && product.dim("k") == matrices.cols &&
+         product.attribute("weights", "int4") == kernels::traits(*format.quantised).name &&
+         (product.attribute("zeros", "none") == "groups") == format.zeros;
+}
+
+/// Chooses by what is measured. A product counts by its time with rows, where that is known.
+PackingChoice measured_choice(Runtime& runtime, const Matrices& matrices,
+                              const std::vector<CountedProduct>& products) {
+  std::vector<WeightedProduct> own;
+  for (const auto& [problem, times] : products) {
+    if (!multiplies(problem, matrices)) continue;
+    const Answer answer = runtime.answer(problem).value();
+    own.push_back({problem, times * (answer.time ? answer.time->us : 1)});
+  }
+  if (own.empty()) {
+    PackingChoice none;
+    none.reason = "rows: no pass multiplies by it";
+    return none;
+  }
+  return runtime.packing(own).value();
+}
+
+}  // namespace
+
+std::vector<MatrixPacking> pack_matrices(Runtime& runtime, LlamaConfig& config, DType dtype,
+                                         std::span<const CountedPass> passes, WeightsAs how) {
+  std::vector<MatrixPacking> decided;
+  std::vector<Matrices> all = matrices_of(config);
+  const bool some = std::any_of(all.begin(), all.end(),
+                                [](const Matrices& one) { return one.may_have_panels(); });
+  if (how == WeightsAs::panels && !some) {
+    throw Error(Failure{Status::invalid_argument,
+                        "no matrix of the model has rows of int4, int8 or mxfp4 that are whole "
+                        "panels of 16",
+                        {}});
+  }
+  if (how == WeightsAs::rows || !some) return decided;
+  std::vector<CountedProduct> products;
+  if (how == WeightsAs::measured) {
+    products = products_of(runtime, config, dtype, passes);
+  }
+  for (const Matrices& one : all) {
+    const MatrixFormat& format = *one.formats.front();
+    if (!format.quantised || in_blocks(*format.quantised)) continue;
+    MatrixFormat in_order = format;
+    in_order.order = 0;
+    const auto same = [&](const MatrixPacking& known) {
+      return known.name == one.name && known.rows == one.all_rows() && known.cols == one.cols &&
+             known.format == in_order;
+    };
+    auto known = std::find_if(decided.begin(), decided.end(), same);
+    if (known == decided.end()) {
+      MatrixPacking made{one.name, one.all_rows(), one.cols, in_order, 0, {}};
+      if (!one.may_have_panels()) {
+        made.choice.reason = "rows: its parts are no whole panels of 16 rows of one format";
+      } else if (how == WeightsAs::panels) {
+        made.choice.packing = kernels::WeightPacking::panels;
+        made.choice.reason = "panels: forced";
+      } else {
+        made.choice = measured_choice(runtime, one, products);
+      }
+      known = decided.insert(decided.end(), std::move(made));
+    }
+    ++known->matrices;
+    const bool panels =
+        known->choice.packing == kernels::WeightPacking::panels && one.may_have_panels();
+    for (MatrixFormat* const each : one.formats) each->panels = panels;
+  }
+  return decided;
+}
+
+}  // namespace greta::runtime
