@@ -173,7 +173,8 @@ json contest_json(const std::vector<const SessionResult*>& sessions, const Conte
   json others = json::array();
   for (const auto& [entrant, comparison] : contest.others) {
     const DeviceInfo& device = sessions[entrant]->device;
-    others.push_back({{"device", device.id()},
+    others.push_back({{"problem", sessions[entrant]->problem.key()},
+                      {"device", device.id()},
                       {"same_card", same_card(best, device)},
                       {"ratio", json_number(comparison.ratio)},
                       {"low", json_number(comparison.low)},
@@ -184,6 +185,7 @@ json contest_json(const std::vector<const SessionResult*>& sessions, const Conte
   }
   return {{"problem", sessions.front()->problem.key()},
           {"fastest", best.id()},
+          {"fastest_problem", sessions[contest.fastest]->problem.key()},
           {"sure", contest.sure()},
           {"others", others},
           {"notes", contest.notes}};

@@ -240,14 +240,31 @@ std::string comparison_row(const std::string& faster, const std::string& slower,
                           indent);
 }
 
+/// Returns the device of an entrant, and the packing of its problem's weights where problems differ
+/// by it.
+std::string entrant_name(const std::vector<const SessionResult*>& sessions,
+                         const SessionResult& entrant) {
+  const auto differs = [&](const auto& of) {
+    return std::any_of(sessions.begin(), sessions.end(),
+                       [&](const SessionResult* other) { return !(of(*other) == of(entrant)); });
+  };
+  const std::string packing = "packing " + entrant.problem.attribute("packing", "rows");
+  if (!differs([](const SessionResult& one) { return one.problem; })) return entrant.device.id();
+  const bool devices = differs([](const SessionResult& one) { return one.device.id(); });
+  return devices ? fmt::format("{} on {}", packing, entrant.device.id()) : packing;
+}
+
 std::string contest_text(const std::vector<const SessionResult*>& sessions,
                          const ContestResult& contest) {
-  const DeviceInfo& best = sessions[contest.fastest]->device;
+  const SessionResult& best = *sessions[contest.fastest];
   std::string text = sessions.front()->problem.key() + "\n";
   for (const auto& [entrant, comparison] : contest.others) {
-    const DeviceInfo& device = sessions[entrant]->device;
-    text += comparison_row(best.id(), device.id(), comparison, 2);
-    if (same_card(best, device)) text += row("", "both are one card: " + best.name);
+    const SessionResult& other = *sessions[entrant];
+    text +=
+        comparison_row(entrant_name(sessions, best), entrant_name(sessions, other), comparison, 2);
+    const bool apis = best.device.id() != other.device.id();
+    if (apis && same_card(best.device, other.device))
+      text += row("", "both are one card: " + best.device.name);
   }
   for (const auto& note : contest.notes) text += row("note", note);
   return text;

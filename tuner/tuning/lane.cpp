@@ -193,8 +193,8 @@ SessionOptions Lane::session_options(const TuningTask& task, std::optional<doubl
   const TunerOptions& options = context_.options;
   SessionOptions session;
   session.budget = seconds ? Budget::seconds(*seconds) : options.budget;
-  if (models_.size() > 1) {
-    const auto parts = static_cast<double>(models_.size());
+  if (const std::size_t entrants = models_.size() * (1 + task.beside.size()); entrants > 1) {
+    const auto parts = static_cast<double>(entrants);
     session.budget = session.budget.part((1 - contest_share) / parts);
   }
   if (!seconds && task.share < 1) session.budget = session.budget.part(task.share);
@@ -248,7 +248,6 @@ Config Lane::answered(const Problem& problem, const DeviceInfo& device) const {
 }
 
 TaskResult Lane::tune(const TuningTask& task, std::optional<double> seconds) {
-  const Operation& operation = context_.options.catalog.at(task.problem.op);
   SessionOptions options = session_options(task, seconds);
   TaskResult result;
   for (current_ = 0; current_ < models_.size(); ++current_) {
@@ -256,33 +255,48 @@ TaskResult Lane::tune(const TuningTask& task, std::optional<double> seconds) {
     Model& model = models_[current_];
     std::vector<std::string> notes;
     open_pool(model, task.problem, notes);
-    EvaluatorPool& pool = *model.pool;
-    const DeviceInfo device = pool.device();
-    SessionStart start{task.problem, {}, models_.size()};
-    for (const Evaluator* card : pool.members()) start.cards.push_back(card->device());
-    context_.observer.on_session(start);
-    options.try_first = configs_to_try(operation, task, device).value();
-    options.answered = answered(task.problem, device);
-    options.suggested = suggestions(task.problem, device);
-    LaneObserver observer(context_.observer, device);
-    SessionResult session =
-        greta::tuner::tune(pool, context_.db, task.problem, options, observer, context_.stop);
-    session.notes.insert(session.notes.begin(), notes.begin(), notes.end());
-    report_lost(model);
-    context_.observer.on_session_end(session);
-    result.sessions.push_back(std::move(session));
-    if (!result.sessions.back().not_stored.empty()) return result;
+    for (const Problem& form : task.forms()) {
+      if (context_.stop && !(form == task.problem)) break;
+      result.sessions.push_back(tune_form(task, form, options, notes));
+      if (!result.sessions.back().not_stored.empty()) return result;
+    }
   }
   current_ = 0;
   compare(result, options);
   return result;
 }
 
+SessionResult Lane::tune_form(const TuningTask& task, const Problem& form, SessionOptions& options,
+                              std::vector<std::string> notes) {
+  Model& model = models_[current_];
+  EvaluatorPool& pool = *model.pool;
+  const DeviceInfo device = pool.device();
+  TuningTask own = task;
+  own.problem = form;
+  SessionStart start{form, {}, models_.size()};
+  for (const Evaluator* card : pool.members()) start.cards.push_back(card->device());
+  context_.observer.on_session(start);
+  options.command = context_.options.name + " " + form.key();
+  options.try_first = configs_to_try(context_.options.catalog.at(form.op), own, device).value();
+  options.answered = answered(form, device);
+  options.suggested = suggestions(form, device);
+  LaneObserver observer(context_.observer, device);
+  SessionResult session =
+      greta::tuner::tune(pool, context_.db, form, options, observer, context_.stop);
+  session.notes.insert(session.notes.begin(), notes.begin(), notes.end());
+  report_lost(model);
+  context_.observer.on_session_end(session);
+  return session;
+}
+
 void Lane::compare(TaskResult& result, const SessionOptions& options) {
+  if (models_.empty() || result.sessions.size() % models_.size() != 0) return;  // stopped
+  const std::size_t forms = result.sessions.size() / models_.size();
   std::vector<Entrant> entrants;
   for (std::size_t i = 0; i < result.sessions.size(); ++i) {
-    if (result.sessions[i].winner)
-      entrants.push_back({models_[i].pool->lead(), result.sessions[i]});
+    if (result.sessions[i].winner) {
+      entrants.push_back({models_[i / forms].pool->lead(), result.sessions[i]});
+    }
   }
   if (entrants.size() < 2 || context_.stop) return;
   context_.observer.on_phase(device(), "comparing the winners in alternating runs");
@@ -296,10 +310,13 @@ void Lane::compare(TaskResult& result, const SessionOptions& options) {
     return;
   }
   for (std::size_t i = 0; i < result.sessions.size(); ++i) {
-    store_lost(models_[i].pool->lead().take_lost(), context_.db, result.sessions[i]);
+    store_lost(models_[i / forms].pool->lead().take_lost(), context_.db, result.sessions[i]);
   }
+  const Problem& fastest = entrants[result.contest->fastest].session.problem;
   for (const auto& other : result.contest->others) {
-    if (other.comparison.measured()) context_.db.set_comparison(other.comparison);
+    // The database has comparisons of sessions of one problem.
+    const bool same = entrants[other.entrant].session.problem == fastest;
+    if (same && other.comparison.measured()) context_.db.set_comparison(other.comparison);
   }
 }
 

@@ -32,7 +32,8 @@ struct RunContext {
   std::int64_t run = 0;  ///< id in the database; 0: none, so that sessions can't be resumed
 };
 
-/// Tunes one task at a time: on each device model in turn, then compares the winners. If a model
+/// Tunes one task at a time: on each device model in turn each form of its problem, then compares
+/// the winners. If a model
 /// has several cards, those that measure alike share its candidates.
 class Lane {
  public:
@@ -60,6 +61,9 @@ class Lane {
   SessionOptions session_options(const TuningTask& task, std::optional<double> seconds) const;
   std::vector<Config> suggestions(const Problem& problem, const DeviceInfo& device) const;
   Config answered(const Problem& problem, const DeviceInfo& device) const;
+  /// Tunes a form of the task's problem on the current model.
+  SessionResult tune_form(const TuningTask& task, const Problem& form, SessionOptions& options,
+                          std::vector<std::string> notes);
   void compare(TaskResult& result, const SessionOptions& options);
 
   RunContext context_;

@@ -19,7 +19,7 @@
 namespace greta::tuner {
 namespace {
 
-Result<void> check_task(const TunerOptions& options, const TuningTask& task,
+Result<void> check_form(const TunerOptions& options, const TuningTask& task,
                         const DeviceInfo& device) {
   const Operation& operation = options.catalog.at(task.problem.op);
   if (auto fits = check_fits(operation, task.problem, device); !fits) {
@@ -37,6 +37,16 @@ Result<void> check_task(const TunerOptions& options, const TuningTask& task,
   }
   const auto configs = configs_to_try(operation, task, device);
   return configs ? Result<void>{} : configs.failure();
+}
+
+Result<void> check_task(const TunerOptions& options, const TuningTask& task,
+                        const DeviceInfo& device) {
+  TuningTask one = task;
+  for (const Problem& form : task.forms()) {
+    one.problem = form;
+    if (auto good = check_form(options, one, device); !good) return good;
+  }
+  return {};
 }
 
 Result<void> check_options(const TunerOptions& options, const std::vector<TuningTask>& tasks,
@@ -74,6 +84,7 @@ std::string request_of(const TunerOptions& options, const std::vector<ProbedDevi
     hash.add(device.info.fingerprint()).add(device.info.driver).add(device.info.compiler);
   for (const TuningTask& task : tasks) {
     hash.add(task.problem.key()).add(options.catalog.at(task.problem.op).key());
+    for (const Problem& form : task.beside) hash.add(form.key());
     hash.add(task.limits.text()).add(fmt::format("{}", task.share));
     for (const Config& config : task.try_first) hash.add(config.text());
     hash.add("next task");
@@ -102,6 +113,12 @@ Result<void> check_database(const std::string& field, const std::filesystem::pat
   }
   const auto opened = open_database(file, TunedDb::Mode::read_only);
   return opened ? Result<void>{} : bad_field(field, "", opened.failure().field->reason);
+}
+
+std::vector<Problem> TuningTask::forms() const {
+  std::vector<Problem> all{problem};
+  all.insert(all.end(), beside.begin(), beside.end());
+  return all;
 }
 
 bool TaskResult::won() const {

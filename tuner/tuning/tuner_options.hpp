@@ -65,11 +65,18 @@ struct TuningTask {
   SearchLimits limits{};
   std::string where{};  ///< where it is listed, for messages: "smoke.json: problems[1]"
   double share = 1;     ///< fraction of the budget, 0…1
+  /// Other forms of the problem, as with another packing of its weights: each is tuned with its
+  /// share of the task's budget, and the winners of all are compared.
+  std::vector<Problem> beside{};
+
+  /// Returns the problem and those beside it.
+  std::vector<Problem> forms() const;
 };
 
 /// The result of a task.
 struct TaskResult {
-  std::vector<SessionResult> sessions;   ///< one per device model, in the order of the options
+  /// One per device model and form of the problem, in the order of the options and of the task.
+  std::vector<SessionResult> sessions;
   std::optional<ContestResult> contest;  ///< between entrants(), if there are several
   /// Why the task was given up after the cards that tried it had failed; empty if it was not.
   std::string given_up{};

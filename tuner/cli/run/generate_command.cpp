@@ -129,14 +129,15 @@ int precompile(const GenerateOptions& options) {
   tell_idle_permission(options.runtime.allow, model.config, dtype);
   const std::vector<std::int64_t> capacities =
       options.capacity != 0 ? std::vector{options.capacity} : llama_capacities(model.config);
+  const std::int64_t most = std::min(LlamaOptions{}.most_tokens, capacities.back());
+  apply_packing(*runtime, model.config, dtype,
+                passes_of_text(most, options.tokens, capacities.back()), options.runtime);
   std::vector<Problem> problems;
   for (const std::int64_t capacity : capacities) {
     LlamaOptions llama;
     llama.capacity = capacity;
     llama.sample = samples_on_device(options);
     llama.penalties = options.sampler.penalises();
-    apply_packing(*runtime, model.config, dtype,
-                  passes_of_text(llama.most_tokens, options.tokens, capacity), options.runtime);
     for (const Problem& problem : llama_problems(*runtime, model.config, dtype, llama)) {
       if (std::find(problems.begin(), problems.end(), problem) == problems.end()) {
         problems.push_back(problem);

@@ -46,14 +46,39 @@ void allow_math(OperationOptions& options) {
   }
 }
 
+/// Returns whether an operation's weights are rows or panels.
+bool has_packings(const Operation& operation) {
+  return std::any_of(operation.attributes.begin(), operation.attributes.end(),
+                     [](const Attribute& attribute) {
+                       const auto& allowed = attribute.allowed;
+                       return attribute.name == "packing" && attribute.fallback == "rows" &&
+                              std::find(allowed.begin(), allowed.end(), "panels") != allowed.end();
+                     });
+}
+
+/// Removes `--packing any` of such an operation. Returns whether it was there.
+bool take_any_packing(const Operation& operation, ProblemRequest& request) {
+  if (!has_packings(operation)) return false;
+  return std::erase(request.values, std::pair<std::string, std::string>("packing", "any")) > 0;
+}
+
 int tune_one(const Operation& operation, OperationOptions options) {
   options.tuning.device = devices_for(operation.name, options.tuning.device);
   if (options.tuning.naive && !operation.naive) {
     throw CommandError(exit_usage, "--naive: " + operation.name + " has no kernel of that kind");
   }
   allow_math(options);
+  const bool any_packing = take_any_packing(operation, options.problem);
   auto problem = make_problem(operation, options.problem);
   if (!problem) throw bad_option(problem.failure());
+  std::vector<Problem> beside;
+  if (any_packing) {
+    ProblemRequest panels = options.problem;
+    panels.set("packing", "panels");
+    auto other = make_problem(operation, panels);
+    if (!other) throw bad_option(other.failure());
+    beside.push_back(*std::move(other));
+  }
   check_recording_options(options.recording, options.tuning);
   const auto in_numbers_all = [&](std::vector<std::string> texts, const std::string& option) {
     for (std::string& text : texts) text = in_numbers(operation.name, text, option);
@@ -62,6 +87,7 @@ int tune_one(const Operation& operation, OperationOptions options) {
   const SearchLimits limits = read_limits(options.variants, in_numbers_all(options.fixed, "--fix"),
                                           in_numbers_all(options.ranges, "--range"));
   if (!options.recording.file.empty()) {
+    if (any_packing) throw CommandError(exit_usage, "--packing any: not with a recording");
     return record(operation, *problem, limits, options.recording, options.tuning);
   }
   const std::string database = options.tuning.db.string();
@@ -75,7 +101,10 @@ int tune_one(const Operation& operation, OperationOptions options) {
   const std::vector<TuningTask> tasks{
       {.problem = *problem,
        .try_first = read_configs(in_numbers_all(options.try_first, "--try")),
-       .limits = limits}};
+       .limits = limits,
+       .where = {},
+       .share = 1,
+       .beside = beside}};
   return tune_tasks(tasks, options.tuning, show) ? exit_done : exit_failed;
 }
 
@@ -95,6 +124,11 @@ void add_operation(CLI::App& app, Action& action, const Operation& operation,
   auto* command = app.add_subcommand(name, operation.summary);
   auto options = std::make_shared<OperationOptions>();
   add_problem_options(*command, operation, options->problem);
+  if (has_packings(operation)) {
+    CLI::Option* const packing = command->get_option("--packing");
+    packing->description(packing->get_description() +
+                         "; any: rows and panels, each with half the budget, and a comparison");
+  }
   command
       ->add_option("--try", options->try_first,
                    "A configuration to try first, as reports print it; may be repeated")
