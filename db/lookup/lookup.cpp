@@ -145,7 +145,7 @@ struct Lookup::Impl {
       if (has_ratio(winner)) {
         answer.speedup = {winner.speedup, winner.speedup_low, winner.speedup_high};
       }
-      if (const Measurement& measured = winner.measurement; measured.median_us > 0) {
+      if (const Measurement& measured = winner.measurement; measured.low_us > 0) {
         answer.time = {measured.median_us, measured.low_us, measured.high_us};
       }
       answer.problem = found->winner.problem.key();

@@ -12,9 +12,13 @@ namespace {
 
 constexpr std::string_view products_op = "quantized_gemm", field = "packing";
 
-/// Returns the time of a winner of the problem itself, or of its bucket, on this device.
-std::optional<CertifiedTime> measured(const Answer& answer) {
-  return answer.origin == LookupOrigin::exact ? answer.time : std::nullopt;
+/// Returns the time of a winner of the problem itself, or of the one that represents its bucket, on
+/// this device.
+std::optional<CertifiedTime> measured(const Answer& answer, const Problem& representative) {
+  const bool own =
+      answer.origin == LookupOrigin::exact ||
+      (answer.origin == LookupOrigin::nearest_shape && answer.problem == representative.key());
+  return own ? answer.time : std::nullopt;
 }
 
 /// Returns the predicted time of the answer for a problem's bucket, in cycles.
@@ -28,14 +32,19 @@ Result<PackedProduct> packed(const Catalog& catalog, const DeviceInfo& device,
                              const WeightedProduct& given, const Problem& panels,
                              const AnswerOf& answer) {
   const Operation& operation = catalog.at(products_op);
-  PackedProduct both{given.product, panels, given.weight, {}, {}, {}, false};
+  PackedProduct both;
+  both.rows = given.product;
+  both.panels = panels;
+  both.weight = given.weight;
   try {
     both.of_rows = answer(both.rows);
     both.of_panels = answer(both.panels);
   } catch (const Error& error) {
     return Failure{error.status(), error.what(), {}};
   }
-  const auto rows_us = measured(both.of_rows), panels_us = measured(both.of_panels);
+  const auto rows_us = both.rows_time = measured(both.of_rows, bucket(operation, both.rows));
+  const auto panels_us = both.panels_time =
+      measured(both.of_panels, bucket(operation, both.panels));
   both.measured = rows_us && panels_us;
   if (both.measured) {
     both.ratio = {panels_us->us / rows_us->us, panels_us->low / rows_us->high,
@@ -121,8 +130,7 @@ Result<PackingChoice> choose_packing(const Catalog& catalog, const DeviceInfo& d
 }
 
 std::string packing_text(const PackedProduct& product) {
-  const auto side = [](const Answer& answer) {
-    const auto known = measured(answer);
+  const auto side = [](const Answer& answer, const std::optional<CertifiedTime>& known) {
     return fmt::format("{} ({}{})", answer.config.shown(), answer.origin_text(),
                        known ? fmt::format(", {:.3g} \u00b5s", known->us) : "");
   };
@@ -133,7 +141,8 @@ std::string packing_text(const PackedProduct& product) {
                         product.ratio->low, product.ratio->high)
           : fmt::format("{:.3f} times as long, predicted", product.ratio->ratio);
   return fmt::format("{}: panels {}, rows {}: {}", product.rows.dims_text(),
-                     side(product.of_panels), side(product.of_rows), ratio);
+                     side(product.of_panels, product.panels_time),
+                     side(product.of_rows, product.rows_time), ratio);
 }
 
 }  // namespace greta::db

@@ -26,9 +26,12 @@ struct PackedProduct {
   Problem rows, panels;
   double weight = 1;
   Answer of_rows, of_panels;
-  /// The time with panels divided by that with rows, and its confidence interval: of the winners of
-  /// both, which were measured for this problem and device, else as the static prior predicts them,
-  /// without an interval. Nothing if neither is known.
+  /// Of winners that were measured for this problem, or the one that represents its bucket, and
+  /// this device.
+  std::optional<CertifiedTime> rows_time{}, panels_time{};
+  /// The time with panels divided by that with rows, and its confidence interval: of both such
+  /// winners, else as the static prior predicts both answers, without an interval. Nothing if
+  /// neither is known.
   std::optional<Speedup> ratio;
   bool measured = false;
 };

@@ -1,0 +1,128 @@
+// Protects: panels are chosen for products only where winners of both packings of all of them were
+// measured on this device and the intervals of their times leave no doubt, or where the caller lets
+// the static prior decide; products count by their weights; and what has no panels stays rows, with
+// the reason.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "db/lookup/packing_choice.hpp"
+#include "kernels/model/problem_rules.hpp"
+#include "tests/catalog.hpp"
+#include "tests/db/lookup/lookup_fixture.hpp"
+
+namespace greta::test::packing_test {
+namespace {
+
+class PackingOfProducts : public ::testing::Test {
+ protected:
+  static Problem product(std::int64_t m, const std::string& more = "") {
+    const std::string key = fmt::format("quantized_gemm dtype=f16 out=f16 {}{}m={} n=4096 k=4096",
+                                        more, more.empty() ? "" : " ", m);
+    return catalog().read(key).value();
+  }
+
+  /// Stores a winner that takes this long, within 1 %.
+  void measure(const Problem& problem, const DeviceInfo& device, double us) {
+    StoredWinner result =
+        test::winner(problem, device, built_in("quantized_gemm").default_config(problem, device));
+    result.winner.measurement.median_us = us;
+    result.winner.measurement.low_us = 0.99 * us;
+    result.winner.measurement.high_us = 1.01 * us;
+    databases_.add(result);
+  }
+  void measure(std::int64_t m, double rows_us, double panels_us) {
+    measure(product(m), here_, rows_us);
+    measure(product(m, "packing=panels"), here_, panels_us);
+  }
+
+  Result<PackingChoice> choose(const std::vector<WeightedProduct>& products,
+                               Unmeasured unmeasured = Unmeasured::rows) const {
+    const auto lookup = databases_.open(here_);
+    return choose_packing(
+        catalog(), here_, products, [&](const Problem& problem) { return lookup.answer(problem); },
+        unmeasured);
+  }
+
+  const DeviceInfo here_ = test::card("sm_90", "aa"), other_ = test::card("sm_90", "bb");
+  test::Databases databases_;
+};
+
+constexpr auto rows = WeightPacking::rows, panels = WeightPacking::panels;
+
+TEST_F(PackingOfProducts, StaysRowsUnlessAllAreMeasured) {
+  EXPECT_EQ(choose({{product(1)}})->packing, rows);
+  measure(1, 10, 8);
+  const auto measured = choose({{product(1)}}).value();
+  EXPECT_EQ(measured.packing, panels);
+  EXPECT_TRUE(measured.measured);
+  EXPECT_DOUBLE_EQ(measured.ratio.value(), 0.8);
+  EXPECT_EQ(measured.reason, "panels: panels take 0.800 times as long, measured");
+  const auto both = choose({{product(1)}, {product(512)}}).value();
+  EXPECT_EQ(both.packing, rows);
+  EXPECT_EQ(both.reason, "rows: 1 of 2 products are not measured in both packings");
+  EXPECT_NE(packing_text(both.products[0]).find("0.800 (0.784 to 0.816) times as long, measured"),
+            std::string::npos)
+      << packing_text(both.products[0]);
+  EXPECT_NE(packing_text(both.products[1]).find("predicted"), std::string::npos);
+}
+
+TEST_F(PackingOfProducts, ADifferenceWithinTheIntervalsIsNone) {
+  measure(1, 10, 9.9);
+  const auto close = choose({{product(1)}}).value();
+  EXPECT_EQ(close.packing, rows);
+  EXPECT_NE(close.reason.find("which may be chance"), std::string::npos) << close.reason;
+  measure(16, 10, 11);
+  EXPECT_EQ(choose({{product(16)}})->reason, "rows: panels take 1.100 times as long, measured");
+}
+
+TEST_F(PackingOfProducts, CountsProductsByTheirWeights) {
+  measure(1, 10, 8);
+  measure(512, 100, 110);
+  EXPECT_EQ(choose({{product(1), 10}, {product(512), 1}})->packing, panels);
+  EXPECT_EQ(choose({{product(1), 1}, {product(512), 10}})->packing, rows);
+}
+
+/// m = 300 has the bucket of 320, whose winner is as good as its own.
+TEST_F(PackingOfProducts, AWinnerCountsForItsBucketAndItsDeviceAlone) {
+  const Problem large = product(300);
+  const Problem bucket = kernels::bucket(built_in("quantized_gemm"), large);
+  EXPECT_NE(bucket, large);
+  measure(bucket.dim("m"), 100, 80);
+  EXPECT_EQ(choose({{large}})->packing, panels);
+  measure(product(1), other_, 10);
+  measure(product(1, "packing=panels"), other_, 5);
+  EXPECT_EQ(choose({{product(1)}})->packing, rows);
+  measure(product(1), here_, 10);
+  EXPECT_EQ(choose({{product(1)}})->packing, rows);
+}
+
+/// On request, what is not measured is predicted: both packings cost the static prior the same.
+TEST_F(PackingOfProducts, PredictionsDecideOnRequest) {
+  const auto same = choose({{product(512)}}, Unmeasured::predicted).value();
+  EXPECT_EQ(same.packing, rows);
+  EXPECT_DOUBLE_EQ(same.ratio.value(), 1);
+  EXPECT_EQ(same.reason, "rows: panels take 1.000 times as long, predicted");
+  measure(1, 10, 8);
+  const auto mixed = choose({{product(1)}, {product(512)}}, Unmeasured::predicted).value();
+  EXPECT_EQ(mixed.packing, panels);
+  EXPECT_FALSE(mixed.measured);
+}
+
+TEST_F(PackingOfProducts, WhatHasNoPanelsStaysRows) {
+  const auto odd =
+      choose({{catalog().read("quantized_gemm dtype=f16 out=f16 m=1 n=24 k=256").value()}}).value();
+  EXPECT_EQ(odd.packing, rows);
+  EXPECT_NE(odd.reason.find("must be a multiple of 16"), std::string::npos) << odd.reason;
+  const auto blocks = choose({{product(1, "weights=q4_k")}}).value();
+  EXPECT_NE(blocks.reason.find("needs weights int4, int8 or mxfp4"), std::string::npos);
+}
+
+TEST_F(PackingOfProducts, RefusesWhatIsNoQuestion) {
+  EXPECT_FALSE(choose({}));
+  EXPECT_FALSE(choose({{product(1), 0}}));
+  EXPECT_FALSE(choose({{product(1, "packing=panels")}}));
+  EXPECT_FALSE(choose({{test::gemm(1, 16, 16)}}));
+}
+
+}  // namespace
+}  // namespace greta::test::packing_test
