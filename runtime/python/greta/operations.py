@@ -112,9 +112,8 @@ class Operations:
         beside them, W = scale (b - zero); without zeros, int4 has the zero point 8, and int8 is
         signed. mxfp4: numbers of four bits (e2m1), with scales u8 [n, k / 32] (e8m0) beside them.
         q4_0, q8_0, q4_k, q6_k: the blocks of GGUF files, which hold their scales. packing "panels": b
-        has panels of 16 rows, of int4, int8 or mxfp4. packing "awq", "gptq" or "gptq_v2": b, scales and
-        zeros are qweight, scales and qzeros of such a checkpoint, as of repack_weights; few variants
-        read them."""
+        has panels of 16 rows, of int4, int8 or mxfp4. "awq", "gptq", "gptq_v2": b, scales and zeros are
+        qweight, scales and qzeros of such a checkpoint, as of repack_weights; few variants read them."""
         self._call("quantized_gemm_fused", {"a": a, "b": b, "c": c}, options={
             "weights": choose(_WEIGHTS, weights, "weights"),
             "activation": choose(_ACTIVATIONS, activation, "activation"),
@@ -359,17 +358,15 @@ class Operations:
         zeros, all zero points are 8, with "int8" 128. order, i32 [k]: weight i of each row is the
         stored weight order[i]; a's columns need the same order.
 
-        to="panels": b has panels of 16 rows, units of 16 bytes of each row one after the other, for
-        products with packing="panels". With packing="rows", qweight has rows, as b u8 [n, bytes] with
-        weights "int4", "int8" or "mxfp4", or f16 or bf16 [n, k]; there are no other operands, as scales
-        and zeros stay as they are."""
-        panels = choose(("rows", "panels"), to, "to") == 1
-        packed = (1 + choose(_PACKINGS[1:4], packing, "packing") if not panels
-                  else choose(_PACKINGS[:4], packing, "packing"))
-        self._call("repack_to_panels" if panels else "repack_weights",
+        to="panels": b has panels of 16 rows, units of 16 bytes of each row one after the other. With
+        packing="rows", they are made of rows, qweight u8 [n, bytes], or f16 or bf16 [n, k] as b; others
+        are None, as scales and zeros stay."""
+        panels = choose(("rows", "panels"), to, "to")
+        self._call(("repack_weights", "repack_to_panels")[panels],
                    {"qweight": qweight, "qscales": qscales, "qzeros": qzeros, "order": order, "b": b,
                     "scales": scales, "zeros": zeros},
-                   packed, choose(_WEIGHTS, weights, "weights"))
+                   1 - panels + choose(_PACKINGS[1 - panels:4], packing, "packing"),
+                   choose(_WEIGHTS, weights, "weights"))
 
     def attention(self, q: Operand, k: Operand, v: Operand, lengths: Operand | None, out: Operand,
                   *, scale: float = 0.0, causal: bool = False, window: int = 0,

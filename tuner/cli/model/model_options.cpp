@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "runtime/device/system/stall_watch.hpp"
+#include "tuner/cli/model/packing_option.hpp"
 #include "tuner/cli/options/device_options.hpp"
 #include "tuner/cli/options/option_values.hpp"
 #include "tuner/cli/program/databases.hpp"
@@ -17,7 +18,6 @@
 #include "tuner/cli/program/tool.hpp"
 #include "tuner/cli/program/validate.hpp"
 #include "tuner/report/print.hpp"
-#include "tuner/report/table.hpp"
 #include "tuner/tuning/device_selection.hpp"
 
 namespace greta::tuner::cli {
@@ -44,14 +44,7 @@ void add_runtime_options(CLI::App& command, RuntimeChoice& choice) {
   command.add_option(
       "--dtype", choice.dtype,
       converted_types_text() + ": of weights, activations and the cache [the model's]");
-  command
-      .add_option("--packing", choice.packing,
-                  "How int4, int8 and mxfp4 matrices are stored on the device: in rows, in panels "
-                  "of 16 rows, or auto: panels if both were measured for each of their products "
-                  "and panels are faster (docs/lookup.md)")
-      ->check(CLI::IsMember({"rows", "panels", "auto"}))
-      ->type_name("PACKING")
-      ->capture_default_str();
+  add_packing_option(command, choice.packing);
   command.add_flag("--untuned", choice.untuned, "Run default configurations, not winners");
   command.add_flag("--allow-unsafe", choice.allow_unsafe,
                    "Also use devices and features that failed a health check (greta-bench doctor)");
@@ -177,35 +170,6 @@ DType run_dtype(const RuntimeChoice& choice, DType model, const DeviceInfo& devi
                        fmt::format("--dtype {}: {} can't store it", choice.dtype, device.id()));
   }
   return *type;
-}
-
-std::vector<MatrixPacking> apply_packing(Runtime& runtime, LlamaConfig& config, DType dtype,
-                                         const std::vector<CountedPass>& passes,
-                                         const RuntimeChoice& choice) {
-  const WeightsAs how = choice.packing == "rows"     ? WeightsAs::rows
-                        : choice.packing == "panels" ? WeightsAs::panels
-                                                     : WeightsAs::measured;
-  try {
-    return pack_matrices(runtime, config, dtype, passes, how);
-  } catch (const Error& error) {
-    if (error.status() != Status::invalid_argument || how != WeightsAs::panels) throw;
-    throw CommandError(exit_usage, fmt::format("--packing panels: {}", error.what()));
-  }
-}
-
-std::string packing_table(const std::vector<MatrixPacking>& matrices) {
-  if (matrices.empty()) return "";
-  Table table({{"weights"}, {"shape"}, {"format"}, {"matrices", Table::Align::right}, {"packing"}});
-  std::string products;
-  for (const MatrixPacking& one : matrices) {
-    table.add({one.name, fmt::format("{} x {}", one.rows, one.cols),
-               std::string(kernels::traits(*one.format.quantised).name),
-               std::to_string(one.matrices), one.choice.reason});
-    for (const PackedProduct& product : one.choice.products) {
-      products += fmt::format("{}: {}\n", one.name, packing_text(product));
-    }
-  }
-  return table.text() + products;
 }
 
 void add_quantize_option(CLI::App& command, std::string& choice) {

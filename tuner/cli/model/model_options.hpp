@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "runtime/pipeline/compute/runtime.hpp"
-#include "runtime/pipeline/llama/packing.hpp"
 #include "runtime/pipeline/models/llama_weights.hpp"
 #include "runtime/pipeline/models/quantise.hpp"
 #include "runtime/pipeline/models/tokenizer.hpp"
@@ -60,13 +59,6 @@ std::unique_ptr<Runtime> open_beside(Runtime& runtime, const LookupFiles& files,
 /// Returns the element type that a model runs in: the requested one, which the device must support;
 /// else `model`'s, or f32 with a message if the device does not support that. Throws CommandError.
 DType run_dtype(const RuntimeChoice& choice, DType model, const DeviceInfo& device);
-
-/// Decides how a model's quantised matrices are packed, as --packing says. Throws CommandError.
-std::vector<MatrixPacking> apply_packing(Runtime& runtime, LlamaConfig& config, DType dtype,
-                                         const std::vector<CountedPass>& passes,
-                                         const RuntimeChoice& choice);
-/// Returns the decisions as a table, and what is known of each product; empty without any.
-std::string packing_table(const std::vector<MatrixPacking>& matrices);
 
 /// Opens a model, or the tokenizer that --tokenizer names or that lies beside it. What is wrong
 /// with a file is invalid usage: throws CommandError.

@@ -14,6 +14,7 @@
 #include "runtime/pipeline/compute/capture.hpp"
 #include "runtime/pipeline/llama/batch.hpp"
 #include "runtime/pipeline/llama/needs.hpp"
+#include "tuner/cli/model/packing_option.hpp"
 #include "tuner/cli/program/interrupt.hpp"
 #include "tuner/cli/program/tool.hpp"
 #include "tuner/measure/stopwatch.hpp"
@@ -88,7 +89,7 @@ BatchGeneration::BatchGeneration(const GenerateOptions& options)
   for (const auto& [shape, count] : count_passes(batch, requests)) {
     passes.push_back({shape.batch, shape.tokens, static_cast<double>(count)});
   }
-  apply_packing(*runtime_, model_.config, dtype, passes, options.runtime);
+  apply_packing(*runtime_, model_.config, dtype, passes, options.runtime.packing);
   llama_needs(*runtime_, model_.config, dtype, batch, shapes).check(device);
   batch_ = std::make_unique<LlamaBatch>(*runtime_, upload_weights(*runtime_, model_, dtype), batch);
   if (batch.sample) batch_->sample(options.sampler);

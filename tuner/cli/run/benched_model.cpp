@@ -6,6 +6,7 @@
 
 #include "runtime/device/system/utc.hpp"
 #include "runtime/pipeline/llama/needs.hpp"
+#include "tuner/cli/model/packing_option.hpp"
 #include "tuner/measure/clocks.hpp"
 #include "tuner/measure/statistics.hpp"
 #include "tuner/report/format.hpp"
@@ -28,7 +29,8 @@ BenchedModel::BenchedModel(const ModelBenchOptions& options, LlamaConfig config)
     tuned_ = open_beside(*untuned_, lookup_files(options.runtime), options.runtime);
   }
   packing_ = apply_packing(tuned_ ? *tuned_ : *untuned_, config_, dtype,
-                           load_passes(options.model.load, config_, options.seed), options.runtime);
+                           load_passes(options.model.load, config_, options.seed),
+                           options.runtime.packing);
   weights_ = random_weights(*untuned_, config_, dtype, options.seed);
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/pipeline/llama/device_weights.hpp"
+#include "runtime/pipeline/llama/packing.hpp"
 #include "tuner/cli/model/model_options.hpp"
 #include "tuner/cli/run/matrix.hpp"
 #include "tuner/report/csv.hpp"

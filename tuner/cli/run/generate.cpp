@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/pipeline/llama/needs.hpp"
+#include "tuner/cli/model/packing_option.hpp"
 #include "tuner/cli/program/interrupt.hpp"
 #include "tuner/cli/program/tool.hpp"
 #include "tuner/report/format.hpp"
@@ -48,7 +49,8 @@ Generation::Generation(const GenerateOptions& options)
   tell_idle_permission(options.runtime.allow, model_.config, dtype);
   const auto prompt = static_cast<std::int64_t>(prompt_.size());
   packing_ = apply_packing(*runtime_, model_.config, dtype,
-                           passes_of_text(prompt, options.tokens, llama.capacity), options.runtime);
+                           passes_of_text(prompt, options.tokens, llama.capacity),
+                           options.runtime.packing);
   llama_needs(*runtime_, model_.config, dtype, llama, prompt).check(device);
   runner_ =
       std::make_unique<LlamaRunner>(*runtime_, upload_weights(*runtime_, model_, dtype), llama);

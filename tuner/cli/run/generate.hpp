@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/pipeline/llama/packing.hpp"
 #include "runtime/pipeline/llama/runner.hpp"
 #include "runtime/pipeline/llama/sampler.hpp"
 #include "runtime/pipeline/models/tokenizer.hpp"

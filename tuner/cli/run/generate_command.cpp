@@ -10,6 +10,7 @@
 
 #include "runtime/pipeline/compute/capture.hpp"
 #include "runtime/pipeline/llama/needs.hpp"
+#include "tuner/cli/model/packing_option.hpp"
 #include "tuner/cli/options/option_values.hpp"
 #include "tuner/cli/run/batch_generation.hpp"
 #include "tuner/cli/run/commands.hpp"
@@ -51,20 +52,6 @@ void check(const GenerateOptions& options) {
   if (options.matrix.export_file.empty()) return;
   if (!options.matrix.wanted) throw CommandError(exit_usage, "--export: needs --matrix");
   check_csv("--export", options.matrix.export_file);
-}
-
-nlohmann::json packing_json(const std::vector<MatrixPacking>& matrices) {
-  auto list = nlohmann::json::array();
-  for (const MatrixPacking& one : matrices) {
-    list.push_back({{"weights", one.name},
-                    {"rows", one.rows},
-                    {"cols", one.cols},
-                    {"matrices", one.matrices},
-                    {"packing", kernels::to_string(one.choice.packing)},
-                    {"measured", one.choice.measured},
-                    {"reason", one.choice.reason}});
-  }
-  return list;
 }
 
 int explain(Generation& generation, bool json) {
@@ -131,7 +118,7 @@ int precompile(const GenerateOptions& options) {
       options.capacity != 0 ? std::vector{options.capacity} : llama_capacities(model.config);
   const std::int64_t most = std::min(LlamaOptions{}.most_tokens, capacities.back());
   apply_packing(*runtime, model.config, dtype,
-                passes_of_text(most, options.tokens, capacities.back()), options.runtime);
+                passes_of_text(most, options.tokens, capacities.back()), options.runtime.packing);
   std::vector<Problem> problems;
   for (const std::int64_t capacity : capacities) {
     LlamaOptions llama;
