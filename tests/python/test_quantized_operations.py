@@ -103,10 +103,10 @@ class OnEachDevice(OneDevice):
             self.runtime.repack_weights(b, s, panels, own_scales, packing="rows", to="panels")
         with self.assertRaisesRegex(greta.InvalidArgumentError, "^to is 'tiles'; there are rows, panels$"):
             self.runtime.repack_weights(qweight, s, b, own_scales, to="tiles")
-        numbers = np.arange(16 * 16, dtype="float16").reshape(16, 16)
-        rows, panels = self.make(numbers, np.zeros((16, 16), "float16"))
+        numbers = np.arange(16 * 32, dtype="float16").reshape(16, 32)
+        rows, panels = self.make(numbers, np.zeros((16, 32), "float16"))
         self.runtime.repack_weights(rows, None, panels, None, packing="rows", to="panels")
-        np.testing.assert_array_equal(panels.numpy().reshape(2, 16, 8), numbers.reshape(16, 2, 8).transpose(1, 0, 2))
+        np.testing.assert_array_equal(panels.numpy().reshape(4, 16, 8), numbers.reshape(16, 4, 8).transpose(1, 0, 2))
         with self.assertRaisesRegex(greta.GretaError, "qzeros and zeros are given together"):
             self.runtime.repack_weights(qweight, s, b, own_scales, packing="gptq", weights="int8", qzeros=z)
 
