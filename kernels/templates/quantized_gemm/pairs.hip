@@ -68,7 +68,7 @@ GRETA_DEVICE Integers load_integers(const u8* from) {
   Integers integers;
   GRETA_UNROLL
   for (u32 i = 0; i < sizeof(Integers) / 16; ++i) {
-    const Words<16> words = load_now(from + unit_stride * i);
+    const Words<16> words = load_now(from + sixteen_stride * i);
     GRETA_UNROLL
     for (u32 j = 0; j < 4; ++j) integers.word[4 * i + j] = words.word[j];
   }

@@ -15,9 +15,9 @@ GRETA_DEVICE u32 copied_line() {
 }
 
 // Where a lane copies a pair of the lines from `first` on.
-GRETA_DEVICE const u8* first_of_lane(const u8* integers, u32 first, u32 pair, u32 n, u32 k) {
+GRETA_DEVICE const u8* start_of_copies(const u8* integers, u32 first, u32 pair, u32 n, u32 k) {
   return integers + place_of_weights(line_of_column(first + copied_line(), n), k) +
-         place_in_row(pair * line_bytes) + lane_index() / 16 * unit_stride;
+         place_in_row(pair * line_bytes) + lane_index() / 16 * sixteen_stride;
 }
 
 // Starts copying a pair of `lines` lines, whole tiles of 16, to a stage; zeros for others of the tile.
@@ -29,7 +29,7 @@ GRETA_DEVICE void copy_lines(SharedMemory shared, u32 stage, const u8* from, u32
     const u32 line = copied_line() ^ own / unit_chunks % parts * 2;
     const u32 row = t * 16 / lines_of_column;  // from the first one on
     copy_lane_async<16>(shared, stage + t * 16 * line_bytes + own * 256 + line * 16,
-                        from + place_of_weights(row, k) + chunk * unit_stride, t * 16 < lines);
+                        from + place_of_weights(row, k) + chunk * sixteen_stride, t * 16 < lines);
   }
 }
 

@@ -38,7 +38,7 @@ constexpr u32 lines_at_once = wave_size / line_chunks;
 static_assert(lines_at_once % 2 == 0, "lanes copy gates or ups");
 
 // Where a lane copies a pair of the lines from `first` on.
-GRETA_DEVICE const u8* first_of_lane(const u8* integers, u32 first, u32 pair, u32 n, u32 k) {
+GRETA_DEVICE const u8* start_of_copies(const u8* integers, u32 first, u32 pair, u32 n, u32 k) {
   const u32 lane = lane_index();
   return integers + u64(line_of_column(first + lane / line_chunks, n)) * bytes_of_weights(k) +
          pair * line_bytes + lane % line_chunks * 16;
@@ -76,7 +76,7 @@ struct Cursor {
 
 GRETA_DEVICE Cursor first_of_tile(const Weights& weights, u32 tile, u32 n, u32 k) {
   const u32 lane = lane_index(), first = tile * tile_lines, pair = wave_index();
-  return {tile, pair, first_of_lane(weights.integers, first, pair, n, k),
+  return {tile, pair, start_of_copies(weights.integers, first, pair, n, k),
           weights.scales + u64(line_of_column(first + lane, n)) * (k / GROUP) + pair * pair_units};
 }
 

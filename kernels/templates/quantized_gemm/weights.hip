@@ -68,7 +68,7 @@ GRETA_DEVICE u64 place_of_weights(u64 row, u64 k, u64 first = 0) {
 #endif
 }
 #endif
-constexpr u32 unit_stride = PANELS ? 256 : 16;  // from 16 bytes of a row to the next ones
+constexpr u32 sixteen_stride = PANELS ? 256 : 16;  // from 16 bytes of a row to the next ones
 
 struct WeightChunk {
   u32 q[CHUNK_WEIGHTS / 4];
@@ -91,7 +91,7 @@ GRETA_DEVICE void load_aligned(const u8* from, u32 (&word)[count]) {
   constexpr int step = count < 4 ? count : 4;
   GRETA_UNROLL
   for (int i = 0; i < count; i += step) {
-    const auto words = load_words<4 * step>(from + i / 4 * unit_stride);
+    const auto words = load_words<4 * step>(from + i / 4 * sixteen_stride);
     GRETA_UNROLL
     for (int j = 0; j < step; ++j) word[i + j] = words.word[j];
   }
