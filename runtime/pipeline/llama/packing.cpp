@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <sstream>
 
 #include "kernels/model/weight_formats.hpp"
 #include "runtime/pipeline/llama/needs.hpp"
@@ -14,7 +15,7 @@ namespace {
 /// Matrices that the same rows are multiplied by, and that are one on the device if their formats
 /// are equal.
 struct Matrices {
-  std::string name;
+  std::vector<std::string> names;  ///< of stages that multiply by all of them, or by some
   std::int64_t cols = 0;
   std::vector<std::int64_t> rows;
   std::vector<MatrixFormat*> formats;
@@ -35,19 +36,32 @@ std::vector<Matrices> matrices_of(LlamaConfig& config) {
   std::vector<Matrices> all;
   for (std::size_t i = 0; i < config.formats.layers.size(); ++i) {
     LlamaLayerFormats& layer = config.formats.layers[i];
-    all.push_back({"qkv", dim, {q, kv, kv}, {&layer.wq, &layer.wk, &layer.wv}});
-    all.push_back({"attn_out", q, {dim}, {&layer.wo}});
+    all.push_back({{"qkv", "q", "k", "v"}, dim, {q, kv, kv}, {&layer.wq, &layer.wk, &layer.wv}});
+    all.push_back({{"attn_out"}, q, {dim}, {&layer.wo}});
     const std::int64_t ffn = config.ffn_dim(static_cast<std::int64_t>(i));
     if (ffn == 0) continue;
-    all.push_back({"gate_up", dim, {ffn, ffn}, {&layer.gate, &layer.up}});
-    all.push_back({"down", ffn, {dim}, {&layer.down}});
+    all.push_back({{"gate_up", "gate", "up"}, dim, {ffn, ffn}, {&layer.gate, &layer.up}});
+    all.push_back({{"ffn_out", "shared_out"}, ffn, {dim}, {&layer.down}});
   }
-  all.push_back({"head", dim, {config.vocab}, {&config.formats.head}});
+  all.push_back({{"head"}, dim, {config.vocab}, {&config.formats.head}});
   return all;
+}
+
+/// Returns the stages that a label names: of "layer 3 k + v" k and v.
+std::vector<std::string> stages_of(const std::string& label) {
+  std::vector<std::string> stages;
+  std::istringstream words(label);
+  for (std::string word; words >> word;) {
+    if (word != "+" && word != "layer" && word.find_first_not_of("0123456789") != word.npos) {
+      stages.push_back(word);
+    }
+  }
+  return stages;
 }
 
 /// A product of a pass, and how often a load runs it.
 struct CountedProduct {
+  std::string stage;  ///< one of those that it computes
   Problem problem;
   double times = 0;
 };
@@ -61,17 +75,24 @@ std::vector<CountedProduct> products_of(Runtime& runtime, const LlamaConfig& con
     options.most_tokens = std::max(options.most_tokens, pass.tokens);
     for (const auto& one : llama_operations(runtime, config, dtype, options, pass.tokens)) {
       if (one.problem.op != "quantized_gemm") continue;
-      const auto same = [&](const CountedProduct& known) { return known.problem == one.problem; };
-      auto known = std::find_if(all.begin(), all.end(), same);
-      if (known == all.end()) known = all.insert(all.end(), {one.problem, 0});
-      known->times += pass.times;
+      for (const std::string& stage : stages_of(one.label)) {
+        const auto same = [&](const CountedProduct& known) {
+          return known.stage == stage && known.problem == one.problem;
+        };
+        auto known = std::find_if(all.begin(), all.end(), same);
+        if (known == all.end()) known = all.insert(all.end(), {stage, one.problem, 0});
+        known->times += pass.times;
+      }
     }
   }
   return all;
 }
 
 /// Returns whether a product multiplies by all of these matrices, or by some of them.
-bool multiplies(const Problem& product, const Matrices& matrices) {
+bool multiplies(const CountedProduct& counted, const Matrices& matrices) {
+  const auto& names = matrices.names;
+  if (std::find(names.begin(), names.end(), counted.stage) == names.end()) return false;
+  const Problem& product = counted.problem;
   const MatrixFormat& format = *matrices.formats.front();
   const bool gated = product.attribute("epilogue", "none") == "swiglu";
   const std::int64_t rows = product.dim("n") * (gated ? 2 : 1);
@@ -88,10 +109,11 @@ bool multiplies(const Problem& product, const Matrices& matrices) {
 PackingChoice measured_choice(Runtime& runtime, const Matrices& matrices,
                               const std::vector<CountedProduct>& products) {
   std::vector<WeightedProduct> own;
-  for (const auto& [problem, times] : products) {
-    if (!multiplies(problem, matrices)) continue;
-    const Answer answer = runtime.answer(problem).value();
-    own.push_back({problem, times * (answer.time ? answer.time->us : 1)});
+  for (const CountedProduct& one : products) {
+    const auto same = [&](const WeightedProduct& known) { return known.product == one.problem; };
+    if (!multiplies(one, matrices) || std::any_of(own.begin(), own.end(), same)) continue;
+    const Answer answer = runtime.answer(one.problem).value();
+    own.push_back({one.problem, one.times * (answer.time ? answer.time->us : 1)});
   }
   if (own.empty()) {
     PackingChoice none;
@@ -126,12 +148,12 @@ std::vector<MatrixPacking> pack_matrices(Runtime& runtime, LlamaConfig& config, 
     MatrixFormat in_order = format;
     in_order.order = 0;
     const auto same = [&](const MatrixPacking& known) {
-      return known.name == one.name && known.rows == one.all_rows() && known.cols == one.cols &&
-             known.format == in_order;
+      return known.name == one.names.front() && known.rows == one.all_rows() &&
+             known.cols == one.cols && known.format == in_order;
     };
     auto known = std::find_if(decided.begin(), decided.end(), same);
     if (known == decided.end()) {
-      MatrixPacking made{one.name, one.all_rows(), one.cols, in_order, 0, {}};
+      MatrixPacking made{one.names.front(), one.all_rows(), one.cols, in_order, 0, {}};
       if (!one.may_have_panels()) {
         made.choice.reason = "rows: its parts are no whole panels of 16 rows of one format";
       } else if (how == WeightsAs::panels) {

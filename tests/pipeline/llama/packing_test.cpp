@@ -174,7 +174,7 @@ TEST_P(LlamaInPanels, ByMeasuredWinnersOfAllProducts) {
   const auto decided = pack_matrices(*tuned, model.config, DType::f16, passes, WeightsAs::measured);
   ASSERT_EQ(decided.size(), 4U);
   for (const MatrixPacking& one : decided) {
-    const bool down = one.name == "down";
+    const bool down = one.name == "ffn_out";
     EXPECT_EQ(one.choice.measured, !down) << one.choice.reason;
     EXPECT_EQ(one.choice.packing == kernels::WeightPacking::panels, !down) << one.name;
   }
