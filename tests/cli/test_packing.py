@@ -57,7 +57,7 @@ class Packing(RunCase):
         self.assertRegex(explained, r"(?m)^qkv +128 x 64 +mxfp4 +5 +panels: forced$")
 
     def test_without_winners_weights_stay_rows(self):
-        own = self.packings("--db", self.db, "--no-shipped") if self.db.exists() else self.packings("--untuned")
+        own = self.packings("--untuned")
         self.assertEqual({one["packing"] for one in own.values()}, {"rows"})
         self.assertEqual(own["qkv"]["reason"], "rows: 2 of 2 products are not measured in both packings")
         explained = self.run_model("--explain", "--untuned")

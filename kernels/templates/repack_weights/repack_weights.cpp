@@ -244,12 +244,13 @@ Alternative space(const Shape& s, const DeviceInfo& device) {
 /// device.
 std::vector<Config> defaults(const Shape& s, const DeviceInfo& device) {
   std::vector<Config> configs;
-  const auto config = [](int threads, int tile_n, int tile_k, int store) {
+  const int load = s.from_rows() ? 4 : 1;  // along a row, or across rows
+  const auto config = [load](int threads, int tile_n, int tile_k, int store) {
     return Config{"tiles",
                   {{"THREADS", threads},
                    {"TILE_N", tile_n},
                    {"TILE_K", tile_k},
-                   {"VEC", 1},
+                   {"VEC", load},
                    {"STORE", store}}};
   };
   const bool cpu = vectorising_cpu(device);
