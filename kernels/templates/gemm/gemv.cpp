@@ -31,7 +31,8 @@ Expression shared_bytes(const Shape& shape, const DeviceInfo& device) {
   const Expression line = width_of(shape, p) + (shape.norm ? 1 : 0);
   if (device.language == Language::hip) {
     const std::int64_t wave = device.min_subgroup_size;
-    const Expression of_wave = shape.b_along_k ? min(lanes, wave) : wave / p["COLS"];
+    const bool neighbours = shape.b_along_k && !shape.panels;  // as in gemv.hip
+    const Expression of_wave = neighbours ? min(lanes, wave) : wave / p["COLS"];
     return 4 * line * (lanes / of_wave);
   }
   const Expression parts =

@@ -36,6 +36,7 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
 
 struct Tile {
   int bm, bn, bk, wm, wn, stages, fragments, instr = 16;
+  bool direct = false;
 };
 
 /// Returns tiles of warpgroups that are stacked along m, and those of few rows, which are side by
@@ -138,6 +139,7 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile,
   // Loads that transpose (TURN=2) ran in an emulator alone, which has their layout from
   // measurements of others, so only searches, which verify, choose them.
   if (kernel.turning() != 0) config.values.emplace_back("TURN", kernel.turning() == 1 ? 1 : 0);
+  if (kernel.offers_direct()) config.values.emplace_back("DIRECT", tile.direct ? 1 : 0);
   constexpr std::int64_t large = 1024;  // enough multiplications for each copied element
   const bool align = has_odd_lines(shape) && !shape.several() && !shape.gated &&
                      std::min(shape.m, shape.n) >= large;
@@ -194,7 +196,7 @@ std::vector<Choice> choices_of(const Shape& shape, const DeviceInfo& device, con
 }
 
 std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
-  const bool offers_warpgroups = MatrixKernel(shape, device).offers_warpgroups();
+  const bool offers_warpgroups = MatrixKernel(shape, device).offers_warpgroups() && !shape.panels;
   std::vector<Choice> choices;
   const auto add = [&](bool by_warpgroups) {
     for (const Tile& tile : tiles_for(device, by_warpgroups)) {

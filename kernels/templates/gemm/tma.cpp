@@ -38,6 +38,7 @@ std::vector<Constraint> tile_constraints(const Shape& shape, const DeviceInfo& d
       {"warpgroups",
        fmt::format("the device has no warpgroup instructions on {}", to_string(shape.in)),
        kernel.offered()},
+      {"panels", "boxes have rows of B, no panels", !shape.panels},
       tile_fits("tile_m", "BM", shape.m, 'm'),
       tile_fits("tile_n", "BN", shape.products(), 'n'),
       grid_of_clusters(shape, device),
