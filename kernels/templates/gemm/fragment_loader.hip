@@ -43,6 +43,7 @@ struct FragmentLoader {
   // Instructions of load_whole().
   static constexpr u32 loads = depths * columns * chunks;
   static constexpr u32 panel_lines = 16, chunk_bytes = panel_lines * 16;
+  static constexpr u32 step_bytes = BK / 8 * chunk_bytes;
 
   const u8* base;     // of the K step to be loaded next; the same for all threads
   u32 from[columns];  // the lane's first chunk of each product, bytes from the base
@@ -74,7 +75,7 @@ struct FragmentLoader {
       to[depth][j].chunk[i] = load_words<16>(base + safe);
       if (!inside) to[depth][j].chunk[i] = {};
     });
-    next();
+    base += step_bytes;
     k_left -= smaller(k_left, BK);
   }
 
@@ -89,16 +90,11 @@ struct FragmentLoader {
     each([&](u32 depth, u32 j, u32 i) {
       to[depth][j].chunk[i] = load_words<16>(base + from[j] + place(depth, i) * chunk_bytes);
     });
-    next();
+    base = kept_by_all(base + step_bytes);
   }
   GRETA_DEVICE void stop_whole(u32 steps) { k_left -= steps * BK; }
 
- private:
-  static GRETA_DEVICE u32 group() { return Core::groups == 1 ? 0 : lane_index() / span; }
-  // Chunks from those of the step's first k on, but for the lane's group.
-  static GRETA_DEVICE constexpr u32 place(u32 depth, u32 i) {
-    return depth * (Core::groups * chunks) + i;
-  }
+  // Calls use(depth, product, chunk) for all chunks of a K step that a lane loads.
   template <typename Use>
   static GRETA_DEVICE void each(Use use) {
     GRETA_UNROLL
@@ -110,5 +106,11 @@ struct FragmentLoader {
       }
     }
   }
-  GRETA_DEVICE void next() { base = kept_by_all(base + BK / 8 * chunk_bytes); }
+
+ private:
+  static GRETA_DEVICE u32 group() { return Core::groups == 1 ? 0 : lane_index() / span; }
+  // Chunks from those of the step's first k on, but for the lane's group.
+  static GRETA_DEVICE constexpr u32 place(u32 depth, u32 i) {
+    return depth * (Core::groups * chunks) + i;
+  }
 };

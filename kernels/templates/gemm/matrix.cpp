@@ -89,6 +89,20 @@ std::vector<Tile> tiles_for(const DeviceInfo& device, bool by_warpgroups) {
   return {};
 }
 
+/// Returns the tile for B in panels. Of few rows, each wave has all, so that each of B's fragments is
+/// loaded to registers once: shared memory would be the limit of these tiles, and how many of them a
+/// compute unit has. Of more rows, several waves would load the same fragments
+/// (results/2026-11-29-amd-shuffled-b).
+Tile of_panels(Tile tile) {
+  constexpr int few_rows = 64, least = 16, longest = 4;
+  const int waves = tile.bm / tile.wm * (tile.bn / tile.wn), columns = tile.bn / waves;
+  if (tile.bm > few_rows || columns < least || tile.bm > longest * columns) return tile;
+  tile.direct = true;
+  tile.wm = tile.bm;
+  tile.wn = columns;
+  return tile;
+}
+
 /// Clusters add slices with the lowest latency. Without clusters, adding in the same launch uses
 /// fewer workgroups, and a second launch starts late.
 int default_fold(const DeviceInfo& device, const Tile& tile, int split) {
@@ -156,8 +170,9 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile,
   const auto copied = [&](int width) {
     return std::find(widths.begin(), widths.end(), width) != widths.end();
   };
-  const bool async = copied(config["VA"]) && copied(config["VB"]);
+  const bool async = copied(config["VA"]) && (tile.direct || copied(config["VB"]));
   config.value("ASYNC") = async ? 1 : 0;
+  if (tile.direct) config.value("VB") = 8;
   if (!async) config.value("STAGES") = std::min(tile.stages, 2);
   return config;
 }
@@ -198,8 +213,10 @@ std::vector<Choice> choices_of(const Shape& shape, const DeviceInfo& device, con
 std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   const bool offers_warpgroups = MatrixKernel(shape, device).offers_warpgroups() && !shape.panels;
   std::vector<Choice> choices;
+  const bool direct = MatrixKernel(shape, device).offers_direct();
   const auto add = [&](bool by_warpgroups) {
-    for (const Tile& tile : tiles_for(device, by_warpgroups)) {
+    for (const Tile& rows : tiles_for(device, by_warpgroups)) {
+      const Tile tile = direct ? of_panels(rows) : rows;
       const auto more = choices_of(shape, device, tile, offers_warpgroups && !by_warpgroups);
       choices.insert(choices.end(), more.begin(), more.end());
     }
@@ -292,7 +309,9 @@ Variant matrix() {
 
 Variant tf32x3() {
   constexpr auto space = [](const Shape& shape, const DeviceInfo& device) {
-    Alternative a = matrix_space(shape, device);
+    Shape rows = shape;
+    rows.panels = false;  // of 16-bit values alone, which another constraint rejects
+    Alternative a = matrix_space(rows, device);
     a.variant = "tf32x3";
     std::erase_if(a.parameters, [](const Parameter& each) {
       return each.name == "PRIORITY" || each.name == "INTERLEAVE" || each.name == "PINGPONG";

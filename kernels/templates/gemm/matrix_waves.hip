@@ -135,7 +135,9 @@ struct Pipeline : WholeSteps {
       }
       if (FRAGMENTS == 1) finish_step(fetched);
 #if DIRECT
-      __builtin_memcpy(b_steps[0], b_steps[1], sizeof(b_steps[0]));
+      DirectLoader::each([&](u32 depth, u32 j, u32 i) {
+        b_steps[0][depth][j].chunk[i] = b_steps[1][depth][j].chunk[i];
+      });
 #endif
     }
 #if ASYNC
