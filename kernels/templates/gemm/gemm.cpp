@@ -222,7 +222,8 @@ Operation make_gemm() {
        .fallback = "none",
        .allowed = {"none", "b"}},
       {.name = "packing",
-       .help = "panels: B, of layout nt, lies in panels of 16 rows, as AITER's shuffle_weight() writes it",
+       .help = "panels: B, of layout nt, lies in panels of 16 rows, as AITER's shuffle_weight() "
+               "writes it",
        .fallback = "rows",
        .allowed = {"rows", "panels"}},
   };

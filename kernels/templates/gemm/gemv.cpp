@@ -178,7 +178,8 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
 std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   if (shape.m > most_gemv_rows) return {};
   const bool gpu = !vectorising_cpu(device);
-  const bool fours = shape.b_along_k && !shape.panels && device.language == Language::hip && shape.n % 4 == 0 &&
+  const bool fours = shape.b_along_k && !shape.panels && device.language == Language::hip &&
+                     shape.n % 4 == 0 &&
                      shape.groups * shape.products() / 4 >= busy_workgroups(device);
   const int tn = fours ? 4 : 1;
   const int unroll = shape.panels ? 4 : !gpu || fours ? 2 : shape.b_along_k ? 1 : 8;
@@ -186,10 +187,7 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   const int vb = widest_vector(shape.in, std::gcd(together, b_unit_of(shape)), 8);
   const int va = shape.b_along_k ? vb : widest_vector(shape.in, a_unit_of(shape), unroll);
   const int panels = shape.gated ? 2 : 1;  // of 16 columns: those of gates, and of their ups
-  int cols = shape.panels             ? panels * 16
-             : fours && shape.m < 4   ? 1
-             : gpu && shape.b_along_k ? 2
-                                      : 8;
+  int cols = shape.panels ? panels * 16 : fours && shape.m < 4 ? 1 : gpu && shape.b_along_k ? 2 : 8;
   const auto groups = [&] {
     return shape.groups *
            ceil_div(shape.products(), std::int64_t{cols} * (shape.b_along_k ? tn : vb));

@@ -89,9 +89,9 @@ std::vector<Tile> tiles_for(const DeviceInfo& device, bool by_warpgroups) {
   return {};
 }
 
-/// Returns the tile for B in panels. Of few rows, each wave has all, so that each of B's fragments is
-/// loaded to registers once: shared memory would be the limit of these tiles, and how many of them a
-/// compute unit has. Of more rows, several waves would load the same fragments
+/// Returns the tile for B in panels. Of few rows, each wave has all, so that each of B's fragments
+/// is loaded to registers once: shared memory would be the limit of these tiles, and how many of
+/// them a compute unit has. Of more rows, several waves would load the same fragments
 /// (results/2026-11-29-amd-shuffled-b).
 Tile of_panels(Tile tile) {
   constexpr int few_rows = 64, least = 16, longest = 4;

@@ -66,8 +66,9 @@ class MatrixKernel {
   bool offers_interleaving() const {
     return cores_ != MatrixCores::mma && cores_ != MatrixCores::none;
   }
-  /// Return whether B lies in panels, whether DIRECT is a parameter then, and whether a configuration
-  /// loads B's fragments to registers directly, so that B has no tile in shared memory.
+  /// Return whether B lies in panels, whether DIRECT is a parameter then, and whether a
+  /// configuration loads B's fragments to registers directly, so that B has no tile in shared
+  /// memory.
   bool has_panels() const { return shape_.panels; }
   bool offers_direct() const { return shape_.panels && offers_interleaving(); }
   bool direct(const Config& config) const { return offers_direct() && config["DIRECT"] != 0; }

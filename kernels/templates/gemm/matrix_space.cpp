@@ -188,21 +188,22 @@ std::vector<Constraint> panel_constraints(const Shape& shape, const MatrixKernel
   if (!kernel.has_panels()) return {};
   std::vector<Constraint> list;
   if (kernel.offers_warpgroups()) {
-    list.push_back({"panels", "INSTR=64 reads B's rows in an order of its own, no panels",
-                    !by_warpgroups});
+    list.push_back(
+        {"panels", "INSTR=64 reads B's rows in an order of its own, no panels", !by_warpgroups});
   }
   if (shape.gated) {
     list.push_back({"panels_of_gates", "BN must be a multiple of 32: 16 gates and their ups",
                     p["BN"] % 32 == 0});
   }
   if (!kernel.offers_direct()) return list;
-  append(list, {{"direct",
-                 "DIRECT=1 needs VB=8, STAGES of at most 2 and PINGPONG=0: a K step's loads of 16 "
-                 "bytes are under way",
-                 p["DIRECT"] == 0 || (p["VB"] == 8 && p["STAGES"] <= 2 &&
-                                      (kernel.offers_pingpong() ? p["PINGPONG"] == 0 : true))},
-                {"long_steps", "BK of more than 128 needs DIRECT=1",
-                 p["DIRECT"] == 1 || p["BK"] <= 128}});
+  Expression direct = p["VB"] == 8 && p["STAGES"] <= 2;
+  if (kernel.offers_pingpong()) direct = direct && p["PINGPONG"] == 0;
+  list.push_back(
+      {"direct",
+       fmt::format("DIRECT=1 needs VB=8 and STAGES of at most 2{}: a K step's loads of 16 "
+                   "bytes are under way",
+                   kernel.offers_pingpong() ? ", and PINGPONG=0" : ""),
+       p["DIRECT"] == 0 || direct});
   return list;
 }
 
@@ -346,8 +347,7 @@ Alternative matrix_space(const Shape& shape, const DeviceInfo& device) {
   // ALIGN     unaligned operands are first copied to aligned rows, for wide loads
   Alternative a{"matrix", tile_parameters(kernel), {}};
   const std::vector<Parameter> others{
-      {"BK", kernel.offers_direct() ? std::vector<int>{16, 32, 64, 128, 256}
-                                    : std::vector<int>{16, 32, 64, 128}},
+      {"BK", {16, 32, 64, 128}},
       {"INSTR", kernel.products().empty() ? std::vector<int>{16} : kernel.products()},
       {"VA", vector_widths(shape.in)},
       {"VB", vector_widths(shape.in)},
