@@ -67,8 +67,9 @@ struct FragmentLoader {
     }
   }
 
-  // Zeros past the end of K.
+  // Zeros past the end of K; nothing after the last step.
   GRETA_DEVICE void load(Fragments& to) {
+    if (k_left == 0) return;
     each([&](u32 depth, u32 j, u32 i) {
       const bool inside = (place(depth, i) + group()) * 8 < k_left;
       const u32 safe = inside ? from[j] + place(depth, i) * chunk_bytes : 0;

@@ -284,8 +284,10 @@ enum {
   GRETA_MXFP4 = 6,
   GRETA_SAME_WEIGHTS = 255 /* of down_weights alone: the format of weights */
 };
-typedef int32_t greta_packing; /* who packed weights: AutoAWQ, AutoGPTQ, or GPTQModel (gptq_v2) */
-enum { GRETA_NOT_PACKED = 0, GRETA_AWQ = 1, GRETA_GPTQ = 2, GRETA_GPTQ_V2 = 3 };
+/* who packed weights: AutoAWQ, AutoGPTQ, or GPTQModel (gptq_v2); or panels of 16 rows, units of 16 bytes
+ * of each row one after the other, as greta_repack_to_panels() makes them */
+typedef int32_t greta_packing;
+enum { GRETA_NOT_PACKED = 0, GRETA_AWQ = 1, GRETA_GPTQ = 2, GRETA_GPTQ_V2 = 3, GRETA_PANELS = 4 };
 typedef int32_t greta_numbers; /* numbers of eight bits: OCP's fp8, AMD's fp8 of gfx942, int8 */
 enum {
   GRETA_E4M3 = 0,
@@ -313,6 +315,9 @@ typedef struct greta_gemm_options {
   /* nonzero: products of f32 may be computed as three of TF32, within f32's bound. In headers before
    * 2026-11-25 padding is here, which must be zero as greta_gemm_defaults() leaves it. */
   int32_t tf32x3;
+  /* GRETA_NOT_PACKED, or GRETA_PANELS: B, of f16 or bf16 with GRETA_NT, has panels of rows, its shape
+   * is that of rows; of 64 bits, so that no padding follows */
+  int64_t packing;
 } greta_gemm_options;
 
 typedef struct greta_quantized_gemm_options {

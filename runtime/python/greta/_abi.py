@@ -21,7 +21,8 @@ ACTIVATION = {"GRETA_NO_ACTIVATION": 0, "GRETA_SILU": 1, "GRETA_GELU": 2, "GRETA
 GELU_FORM = {"GRETA_GELU_TANH": 0, "GRETA_GELU_ERF": 1}
 WEIGHTS = {"GRETA_INT4": 0, "GRETA_INT8": 1, "GRETA_Q4_0": 2, "GRETA_Q8_0": 3, "GRETA_Q4_K": 4,
            "GRETA_Q6_K": 5, "GRETA_MXFP4": 6, "GRETA_SAME_WEIGHTS": 255}
-PACKING = {"GRETA_NOT_PACKED": 0, "GRETA_AWQ": 1, "GRETA_GPTQ": 2, "GRETA_GPTQ_V2": 3}
+PACKING = {"GRETA_NOT_PACKED": 0, "GRETA_AWQ": 1, "GRETA_GPTQ": 2, "GRETA_GPTQ_V2": 3,
+           "GRETA_PANELS": 4}
 NUMBERS = {"GRETA_E4M3": 0, "GRETA_E5M2": 1, "GRETA_E4M3_FNUZ": 2, "GRETA_E5M2_FNUZ": 3,
            "GRETA_NUMBERS_INT8": 4}
 SCALES = {"GRETA_SCALES_OF_TENSORS": 0, "GRETA_SCALES_OF_ROWS": 1, "GRETA_SCALES_OF_BLOCKS": 2}
@@ -49,7 +50,7 @@ class GemmOptions(Structure):
     _fields_ = [
         ("size", c_size_t), ("layout", c_int32), ("activation", c_int32), ("alpha", c_float),
         ("beta", c_float), ("bias", HANDLE), ("residual", HANDLE), ("norm_weight", HANDLE),
-        ("norm_epsilon", c_float), ("tf32x3", c_int32)]
+        ("norm_epsilon", c_float), ("tf32x3", c_int32), ("packing", c_int64)]
 
 
 class QuantizedGemmOptions(Structure):
