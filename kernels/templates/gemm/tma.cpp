@@ -38,7 +38,6 @@ std::vector<Constraint> tile_constraints(const Shape& shape, const DeviceInfo& d
       {"warpgroups",
        fmt::format("the device has no warpgroup instructions on {}", to_string(shape.in)),
        kernel.offered()},
-      {"panels", "boxes have rows of B, no panels", !shape.panels},
       tile_fits("tile_m", "BM", shape.m, 'm'),
       tile_fits("tile_n", "BN", shape.products(), 'n'),
       grid_of_clusters(shape, device),
@@ -61,6 +60,9 @@ std::vector<Constraint> tile_constraints(const Shape& shape, const DeviceInfo& d
         [=](const Config& c) { return kernel.has_registers(c); }}},
   };
   append(list, tiled_product(shape, true));
+  if (!shape.grouped()) {
+    list.push_back({"panels", "boxes have rows of B, no panels", !shape.panels});
+  }
   if (shape.gated) {
     list.push_back({"gates_of_one", "gates of a batch are not in one tensor map",
                     shape.grouping != Grouping::batch});
