@@ -14,8 +14,7 @@
 #include "kernels/model/random.hpp"
 #include "kernels/model/weight_panels.hpp"
 #include "kernels/sampling/candidates.hpp"
-#include "tests/catalog.hpp"
-#include "tests/kernels/plan_runner.hpp"
+#include "tests/kernels/hopper_runner.hpp"
 
 namespace greta::test::gemm_panels_test {
 namespace {
@@ -153,6 +152,51 @@ TEST_P(GemmPanels, HaveThoseOfMatrixCores) {
 
 INSTANTIATE_TEST_SUITE_P(Devices, GemmPanels, ::testing::ValuesIn(test::usable_devices()),
                          [](const auto& instance) { return test::device_name(instance.param); });
+
+/// Kernels for sm_90: boxes of panels, and products that read them without a swizzle.
+TEST(GemmPanelsOfHopper, HaveTheResultsOfRows) {
+  const DeviceInfo hopper = hopper_of_two_units();
+  std::mt19937_64 random(5);
+  int checked = 0;
+  for (const char* key :
+       {"gemm dtype=bf16 out=bf16 layout=nt packing=panels m=70 n=144 k=328",
+        "gemm dtype=f16 out=f32 layout=nt epilogue=bias packing=panels m=13 n=208 k=520",
+        "gemm dtype=f16 out=f16 layout=nt epilogue=residual,silu packing=panels m=200 "
+        "n=80 k=64",
+        "gemm dtype=bf16 out=f32 layout=nt packing=panels m=100 n=96 k=192 batch=2",
+        "gemm dtype=bf16 out=f32 layout=nt shared=b packing=panels m=30 n=176 k=128 "
+        "batch=3"}) {
+    const Problem panels = catalog().read(key).value();
+    Problem rows = panels;
+    std::erase_if(rows.attributes, [](const auto& one) { return one.first == "packing"; });
+    const Space space({gemm().variant("tma").space(gemm().shape(panels), hopper)});
+    for (int drawn = 0; drawn < 4;) {
+      const Config config = space.sample(random);
+      if (config["CLUSTER_M"] * config["CLUSTER_N"] > 1 || config["FOLD"] == 2) continue;
+      ++drawn;
+      SCOPED_TRACE(panels.key() + " | " + config.text());
+      auto inputs = gemm().inputs(
+          rows, 3, drawn % 2 == 0 ? kernels::InputStyle::plain : kernels::InputStyle::adversarial);
+      std::vector<std::byte> results[2];
+      for (const bool packed : {false, true}) {
+        const Problem& problem = packed ? panels : rows;
+        if (packed) inputs[1].data = kernels::panels_of_rows(inputs[1].data, 2 * rows.dim("k"));
+        auto plan = gemm().plan(problem, hopper, config);
+        ASSERT_TRUE(plan) << plan.failure().message;
+        for (KernelSource& source : plan->sources) source.options.clear();  // those of NVRTC
+        const auto done = run_plan(device("hip-host:0"), *plan, gemm().tensors(problem), inputs);
+        ASSERT_TRUE(done) << done.failure().message << '\n' << done.failure().log;
+        EXPECT_EQ(done->overrun, "");
+        const Verdict verdict = gemm().reference(problem, inputs, 1)->check(done->outputs);
+        EXPECT_TRUE(verdict.passed) << verdict.detail;
+        results[packed ? 1 : 0] = done->outputs.at(0).data;
+      }
+      EXPECT_TRUE(results[0] == results[1]);
+      ++checked;
+    }
+  }
+  EXPECT_EQ(checked, 20);
+}
 
 struct Case {
   const char* device;

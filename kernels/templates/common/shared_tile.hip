@@ -70,7 +70,7 @@ struct SharedTile {
 // The same in panels of 16 lines, as B_PANELS has them in device memory: the chunks of all lines at one
 // k follow each other, so that lanes that read one chunk of neighbouring lines hit different banks.
 template <u32 lines, u32 line_chunks>
-struct PanelTile {
+struct FragmentTile {
   static_assert(lines % 16 == 0, "panels are whole");
   static constexpr u32 bytes = lines * line_chunks * 16;
   static constexpr u32 bank_row = shared_banks / 4;

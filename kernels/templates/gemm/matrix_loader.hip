@@ -9,7 +9,7 @@
 //   the same with TURN=2, `turned_by_loads`: a chunk's number of elements; loads turn those of eight
 //   threads, which are neighbours along k, and each writes the chunk that it gets
 //
-// The lines of an operand in `panels` of 16 (operands.hip) lie so in shared memory, too (PanelTile).
+// The lines of an operand in `panels` of 16 (operands.hip) lie so in shared memory, too (FragmentTile).
 // Units follow each other there and in a panel.
 //
 // `span` is a multiple of 16, BK a power of two.
@@ -32,7 +32,7 @@ struct TileOf {
 };
 template <u32 lines, u32 chunks, bool far>
 struct TileOf<true, lines, chunks, far> {
-  typedef PanelTile<lines, chunks> Type;
+  typedef FragmentTile<lines, chunks> Type;
 };
 
 template <typename T, bool along_k, u32 span, u32 vec, bool pairs = false, bool panels = false>
