@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "runtime/device/layers.hpp"
+
 namespace greta::kernels {
 
 /// Weights in panels: a matrix whose rows lie along k, in the order in which matrix instructions of
