@@ -265,6 +265,10 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
                                             (std::min<double>(wm, warpgroup_rows) + wn)
                                       : parts * (wm + wn);
   work.shared_traffic = work.steps * bk * in * (bm + bn + read) * waits;
+  if (kernel.direct(config)) {  // A alone, and each row of waves loads B
+    work.shared_traffic = work.steps * bk * in * (bm + parts * wm);
+    work.loads += work.steps * bk * bn / config["VB"] * (bm / wm - 1);
+  }
   const double step = bk * (bm + bn) * in;
   work.overlapped = config["STAGES"] > 1;
   work.ahead_bytes = config["ASYNC"] != 0 ? step * std::max(1, config["STAGES"] - 1) : step;

@@ -224,8 +224,10 @@ std::int64_t MatrixKernel::registers(const Config& c) const {
   if (by_warpgroups(c)) return sum_registers(c) + 32;
   const int product = c["INSTR"];
   const std::int64_t in_shared = c["WM"] + (direct(c) ? 0 : c["WN"]);
-  const std::int64_t fragments =
-      in_shared / product * c["FRAGMENTS"] * fragment_registers() + 2 * direct_registers(c);
+  // Compilers copy some of many fragments of two K steps.
+  const std::int64_t of_steps = 2 * direct_registers(c);
+  const std::int64_t fragments = in_shared / product * c["FRAGMENTS"] * fragment_registers() +
+                                 of_steps + std::max<std::int64_t>(0, of_steps - 32);
   const std::int64_t loaded = loaded_registers(c);
   if (cores_ == MatrixCores::mma) {
     // Address registers: one per fragment and depth.
