@@ -7,6 +7,7 @@
 #include <string>
 
 #include "kernels/model/parallel.hpp"
+#include "kernels/model/weight_panels.hpp"
 
 namespace greta::kernels {
 namespace {
@@ -34,7 +35,12 @@ GemmData::GemmData(const Problem& problem, const std::vector<HostTensor>& inputs
     : model(problem), m(problem.dim("m")), n(problem.dim("n")), k(problem.dim("k")) {
   const std::string layout = problem.attribute("layout", "nn");
   a_ = load_matrix(packed(tensor_named(inputs, "A")), layout.front() == 't');
-  b = load_matrix(packed(tensor_named(inputs, "B")), layout.back() == 'n');
+  HostTensor stored = packed(tensor_named(inputs, "B"));
+  if (problem.op == "gemm" && problem.attribute("packing", "rows") == "panels") {
+    const auto row_bytes = static_cast<std::int64_t>(bytes_of(stored.spec.dtype, k));
+    stored.data = rows_of_panels(stored.data, row_bytes);
+  }
+  b = load_matrix(stored, layout.back() == 'n');
   if (model.has_bias()) bias_ = tensor_named(inputs, "bias");
   if (model.has_residual()) residual_ = packed(tensor_named(inputs, "residual"));
   if (model.has_old()) old_ = packed(tensor_named(inputs, "C"));

@@ -73,6 +73,8 @@ TEST(GemmCooperative, BatchesAndGroupsOfRowsAreRightWithEmulatedMatrices) {
        {"gemm dtype=f16 out=f32 layout=nt epilogue=bias,residual b_batch_stride=\"5000\" m=40 n=72 "
         "k=64 batch=3",
         "gemm dtype=bf16 out=bf16 shared=b m=33 n=50 k=40 batch=2",
+        "gemm dtype=f16 out=f16 layout=nt epilogue=bias,swiglu packing=panels m=40 n=80 k=104",
+        "gemm dtype=bf16 out=f32 layout=nt packing=panels m=70 n=48 k=72 batch=2",
         "grouped_gemm dtype=bf16 out=f32 groups=5 m=90 n=68 k=48",
         "grouped_gemm dtype=f16 out=f16 layout=nn routing=skewed groups=7 m=60 n=48 k=40",
         "grouped_gemm dtype=f16 out=f32 form=masked groups=3 m=40 n=33 k=64",

@@ -54,6 +54,16 @@ class OnEachDevice(OneDevice):
         self.runtime.gemm(a, b, c, tf32x3=True)
         self.check(c, x.astype("float64") @ y.astype("float64"))
 
+    def test_gemm_of_panels(self):
+        x, y = values(24, 40).astype("float16"), values(32, 40).astype("float16")
+        panels = np.ascontiguousarray(y.reshape(2, 16, 5, 8).transpose(0, 2, 1, 3)).reshape(32, 40)
+        a, b = self.make(x, panels)
+        c = self.runtime.empty((24, 32), dtype="f32")
+        self.runtime.gemm(a, b, c, layout="nt", packing="panels")
+        self.check(c, x.astype("float64") @ y.T.astype("float64"))
+        with self.assertRaises(greta.InvalidArgumentError):
+            self.runtime.gemm(a, b, c, layout="nt", packing="awq")
+
     def test_gemm_with_norm_and_gates(self):
         x, y, weight = values(4, 64), values(64, 64), values(64)
         a, b, w = self.make(x, y, weight)

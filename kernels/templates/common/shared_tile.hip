@@ -22,6 +22,7 @@ struct SharedTile {
   static constexpr u32 bank_row = banks / 4;
   static constexpr bool padded = pad > 0, lines_alike = !far;
   static constexpr u32 width = line_chunks;
+  static constexpr u32 chunk_step = 16;  // bytes from one place of a line to the next
   // Lines so far apart trade chunks alike, unless `far`.
   static constexpr u32 period = pad > 0 ? 1 : bank_row;
 
@@ -64,4 +65,21 @@ struct SharedTile {
     const u32 turned = bank_row == 8 ? before : before ^ before << 1;
     return far ? (turned ^ before / bank_row) % bank_row : turned % places;
   }
+};
+
+// The same in panels of 16 lines, as B_PANELS has them in device memory: the chunks of all lines at one
+// k follow each other, so that lanes that read one chunk of neighbouring lines hit different banks.
+template <u32 lines, u32 line_chunks>
+struct FragmentTile {
+  static_assert(lines % 16 == 0, "panels are whole");
+  static constexpr u32 bytes = lines * line_chunks * 16;
+  static constexpr u32 bank_row = shared_banks / 4;
+  static constexpr bool padded = true, lines_alike = true;  // no chunks trade places
+  static constexpr u32 width = line_chunks;
+  static constexpr u32 chunk_step = 256;
+
+  static GRETA_DEVICE constexpr u32 offset(u32 line, u32 chunk) {
+    return (line / 16 * line_chunks + chunk) * chunk_step + line % 16 * 16;
+  }
+  static GRETA_DEVICE constexpr u32 place_offset(u32 line, u32 place) { return offset(line, place); }
 };

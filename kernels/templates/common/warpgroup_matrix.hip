@@ -49,6 +49,8 @@ struct PanelTile {
   static constexpr u32 line_bytes = width * 16;
   static constexpr u32 group_bytes = 8 * line_bytes;  // of eight lines
   static constexpr u32 panel_bytes = lines * line_bytes;
+  template <bool along_k>
+  static constexpr u32 leading_bytes = along_k ? 16 : panel_bytes;
 
   // Bytes to element k of row or column `span`, chunks not swizzled: along_k says whether these are
   // the lines, or the k are.
@@ -76,11 +78,11 @@ typedef u64 OperandPlace;
 template <typename Tile, bool along_k>
 GRETA_DEVICE OperandPlace operand_place(SharedMemory shared, u32 start) {
   // From one panel to the next along the line, and from eight lines to the next eight.
-  constexpr u32 leading = along_k ? 16 : Tile::panel_bytes, stride = Tile::group_bytes;
+  constexpr u32 leading = Tile::template leading_bytes<along_k>, stride = Tile::group_bytes;
 #if defined(GRETA_HOST)
   return {shared.bytes, start, leading, stride, Tile::width};
 #else
-  constexpr u32 swizzle = Tile::width == 8 ? 1 : Tile::width == 4 ? 2 : 3;
+  constexpr u32 swizzle = Tile::width == 8 ? 1 : Tile::width == 4 ? 2 : Tile::width == 2 ? 3 : 0;
   // An address has 18 bits; those above are the block's number in its cluster.
   const u32 low = ((shared.address & 0x3ffff) + start) / 16 | leading / 16 << 16;
   return u64(stride / 16 | swizzle << 30) << 32 | low;

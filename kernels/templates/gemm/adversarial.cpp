@@ -6,6 +6,7 @@
 #include <random>
 
 #include "kernels/model/random.hpp"
+#include "kernels/model/weight_panels.hpp"
 #include "kernels/reference/gemm.hpp"
 #include "kernels/templates/gemm/shape.hpp"
 
@@ -154,9 +155,12 @@ void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64
     fill({a, s.a_along_k}, least, most.a, true, random);
     if (has_nan) mix_in_nan({a, s.a_along_k}, random);
   });
+  const auto row_bytes = static_cast<std::int64_t>(bytes_of(s.in, s.b_length()));
   for_each_matrix(inputs[1], s.b_lines(), s.b_length(), [&](HostTensor& b) {
+    if (s.panels) b.data = rows_of_panels(b.data, row_bytes);
     fill({b, s.b_along_k}, least, most.b, false, random);
     if (has_nan) mix_in_nan({b, s.b_along_k}, random);
+    if (s.panels) b.data = panels_of_rows(b.data, row_bytes);
   });
   if (s.norm) fill({inputs[2], true}, least, most.weight, false, random);
   for (std::size_t i = s.norm ? 3 : 2; i < inputs.size(); ++i) {

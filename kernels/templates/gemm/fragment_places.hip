@@ -51,7 +51,8 @@ struct FragmentPlaces {
     for (u32 i = 0; i < Core::lane_chunks; ++i) {
       const u32 chunk = depth * Core::groups * Core::lane_chunks + i;
       const u32 traded = Tile::padded ? 0 : chunk / apart % in_row;
-      const u32 further = (chunk - traded * apart) * 16 + stage % reached * stride +
+      const u32 further = (chunk - traded * apart) * Tile::chunk_step +
+                          stage % reached * stride +
                           (Tile::lines_alike ? Tile::place_offset(row * span, 0) : 0);
       const u32 from = place[stage / reached][Tile::lines_alike ? 0 : row][traded];
       f.chunk[i] = load_words<16>(shared.bytes + from + further);

@@ -57,6 +57,7 @@ Result<void> check(const Problem& problem) {
     return bad_field("shared", "b", "must be none with b_batch_stride");
   }
   if (auto apart = gemm::check_apart(s); !apart) return apart;
+  if (auto panels = gemm::check_panels(problem); !panels) return panels;
   constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
   if (s.groups > 1 && s.groups > most / (s.m + 256)) {
     return bad_field("batch", std::to_string(s.groups), "batch x (m + 256) must be below 2^31");
@@ -220,6 +221,11 @@ Operation make_gemm() {
        .help = "b: all products of a batch have the same B",
        .fallback = "none",
        .allowed = {"none", "b"}},
+      {.name = "packing",
+       .help = "panels: B, of layout nt, lies in panels of 16 rows, as AITER's shuffle_weight() "
+               "writes it",
+       .fallback = "rows",
+       .allowed = {"rows", "panels"}},
   };
   for (Attribute& place : gemm::place_attributes()) t.attributes.push_back(std::move(place));
   t.notation = gemm::column_major();

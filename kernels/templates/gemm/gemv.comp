@@ -36,6 +36,8 @@
 #error "VA divides UNROLL, and is 1 where A is not contiguous along K; TN is 1"
 #endif
 #endif
+// Whether neighbouring threads share a column; else they have neighbouring columns.
+#define NEIGHBOURS_ALONG_K (B_ALONG_K && !B_PANELS)
 #define WIDTH (COLS * CT)
 #if GATED
 #define OUT_WIDTH (WIDTH / 2)  // columns of C
@@ -107,7 +109,9 @@ void load_a(uint row, uint k, uint k_end, out float e[VA]) {
 
 // The thread's column c in B, from its first one on, in elements.
 uint64_t column_offset(uint c) {
-#if GATED
+#if B_PANELS  // these are lines of one panel, or with gates of two
+  return c / SPAN * uint64_t(args.n) * args.k + c % SPAN * 8;
+#elif GATED
   return (c / SPAN * uint64_t(args.n) + c % SPAN) * B_LINES;
 #else
   return c * uint64_t(B_LINES);
@@ -116,17 +120,23 @@ uint64_t column_offset(uint c) {
 
 // B's elements from (k, col) on; zeros past the end of K.
 void load_b(uint64_t column, uint k, uint k_end) {
+#if B_PANELS
+#define PLACE(u) (b_along(k + K_OF(u)) * IN_BYTES)
+  const uint64_t first = column;
+#else
+#define PLACE(u) (K_OF(u) * stride)
   const uint64_t stride = uint64_t(B_ALONG_K != 0 ? 1 : B_LINES) * IN_BYTES;
   const uint64_t first = column + k * stride;
+#endif
   if (k + K_OF(UNROLL - 1) < k_end) {
     [[unroll]] for (uint i = 0; i < UNROLL * TN; ++i)
-      b_raw[i] = B_RAW(B_PACK(first + column_offset(i % TN) * IN_BYTES + K_OF(i / TN) * stride).v);
+      b_raw[i] = B_RAW(B_PACK(first + column_offset(i % TN) * IN_BYTES + PLACE(i / TN)).v);
   } else {
     [[unroll]] for (uint i = 0; i < UNROLL * TN; ++i) {
       b_raw[i] = B_RAW(0);
       if (k + K_OF(i / TN) < k_end)
         b_raw[i] =
-            B_RAW(B_PACK(first + column_offset(i % TN) * IN_BYTES + K_OF(i / TN) * stride).v);
+            B_RAW(B_PACK(first + column_offset(i % TN) * IN_BYTES + PLACE(i / TN)).v);
     }
   }
 }
@@ -236,13 +246,12 @@ void main() {
   uint first_row = GROUPED != 0 ? workgroup() / args.tiles_n * ROWS : 0;
   enter_group(ROWS, first_row);
   const uint tid = gl_LocalInvocationIndex;
-#if B_ALONG_K
+#if NEIGHBOURS_ALONG_K
   const uint lane = tid % KL, column = tid / KL;
-  const uint first_k = lane * VB, k_stride = KL * VB * UNROLL;
 #else
   const uint lane = tid / COLS, column = tid % COLS;
-  const uint first_k = lane * VA, k_stride = KL * UNROLL;
 #endif
+  const uint first_k = lane * VA, k_stride = KL * UNROLL * (B_ALONG_K != 0 ? VB : 1);
   // Threads past the last column repeat it and store nothing.
 #if GATED
   const uint half_ = column * CT / OUT_WIDTH, in_half = column * CT % OUT_WIDTH;
@@ -251,7 +260,7 @@ void main() {
 #else
   const uint64_t safe = min(group * WIDTH + column * CT, args.n - CT);
 #endif
-  const uint64_t b_column = MATRIX_B + safe * (B_ALONG_K != 0 ? B_LINES : 1) * IN_BYTES;
+  const uint64_t b_column = MATRIX_B + b_line(safe) * IN_BYTES;
   const uint k_begin = min(gl_WorkGroupID.z * args.slice, args.k);
   const uint k_end = min(k_begin + args.slice, args.k);
   [[unroll]] for (uint e = 0; e < SUMS; ++e) sum[e] = 0.0;

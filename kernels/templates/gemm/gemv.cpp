@@ -31,7 +31,8 @@ Expression shared_bytes(const Shape& shape, const DeviceInfo& device) {
   const Expression line = width_of(shape, p) + (shape.norm ? 1 : 0);
   if (device.language == Language::hip) {
     const std::int64_t wave = device.min_subgroup_size;
-    const Expression of_wave = shape.b_along_k ? min(lanes, wave) : wave / p["COLS"];
+    const bool neighbours = shape.b_along_k && !shape.panels;  // as in gemv.hip
+    const Expression of_wave = neighbours ? min(lanes, wave) : wave / p["COLS"];
     return 4 * line * (lanes / of_wave);
   }
   const Expression parts =
@@ -173,23 +174,25 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
 
 /// For few rows. If B is read along n, wide workgroups with many loads in flight are fastest. If B
 /// is read along K, many small workgroups are, with HIP with four columns per thread unless compute
-/// units would be idle.
+/// units would be idle. Neighbouring threads have neighbouring columns of a panel.
 std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   if (shape.m > most_gemv_rows) return {};
   const bool gpu = !vectorising_cpu(device);
-  const bool fours = shape.b_along_k && device.language == Language::hip && shape.n % 4 == 0 &&
+  const bool fours = shape.b_along_k && !shape.panels && device.language == Language::hip &&
+                     shape.n % 4 == 0 &&
                      shape.groups * shape.products() / 4 >= busy_workgroups(device);
   const int tn = fours ? 4 : 1;
-  const int unroll = !gpu || fours ? 2 : shape.b_along_k ? 1 : 8;
+  const int unroll = shape.panels ? 4 : !gpu || fours ? 2 : shape.b_along_k ? 1 : 8;
   const std::int64_t together = shape.b_along_k ? a_unit_of(shape) : 0;  // A is read along with B
   const int vb = widest_vector(shape.in, std::gcd(together, b_unit_of(shape)), 8);
   const int va = shape.b_along_k ? vb : widest_vector(shape.in, a_unit_of(shape), unroll);
-  int cols = fours && shape.m < 4 ? 1 : gpu && shape.b_along_k ? 2 : 8;
+  const int panels = shape.gated ? 2 : 1;  // of 16 columns: those of gates, and of their ups
+  int cols = shape.panels ? panels * 16 : fours && shape.m < 4 ? 1 : gpu && shape.b_along_k ? 2 : 8;
   const auto groups = [&] {
     return shape.groups *
            ceil_div(shape.products(), std::int64_t{cols} * (shape.b_along_k ? tn : vb));
   };
-  while (cols > 2 && 3 * groups() < busy_workgroups(device)) cols /= 2;
+  while (cols > 2 && !shape.panels && 3 * groups() < busy_workgroups(device)) cols /= 2;
   const int most = fours ? 128 : gpu && !shape.b_along_k ? 1024 : 256;
   std::vector<Config> configs;
   for (const int threads : {most, 512, 256, 128, 64}) {

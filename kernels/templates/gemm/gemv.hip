@@ -28,6 +28,8 @@
 #error "VA divides UNROLL, and is 1 where A is not contiguous along K; TN is 1"
 #endif
 #endif
+// Whether neighbouring threads share a column; else they have neighbouring columns.
+#define NEIGHBOURS_ALONG_K (B_ALONG_K && !B_PANELS)
 #define WIDTH (COLS * CT)
 #if GATED
 #define OUT_WIDTH (WIDTH / 2)  // columns of C
@@ -157,7 +159,9 @@ GRETA_DEVICE void multiply_across(const APacks& a, u32 v, const Pack<In, VB>& b,
 
 // The thread's column c in B, from its first one on.
 GRETA_DEVICE u64 column_offset(const Arguments& args, u32 c) {
-#if GATED
+#if B_PANELS  // these are lines of one panel, or with gates of two
+  return c / SPAN * u64(args.n) * args.k + c % SPAN * 8;
+#elif GATED
   return (c / SPAN * u64(args.n) + c % SPAN) * stride_b(args);
 #else
   return c * u64(stride_b(args));
@@ -173,13 +177,12 @@ GRETA_DEVICE void accumulate(const Arguments& args, const In* column, u32 k, u32
                              float (&squares)[ROWS]) {
   const auto inside = [=](u32 u) { return whole || k + K_OF(u) < k_end; };
   const auto k_of = [=](u32 u) { return inside(u) ? k + K_OF(u) : k; };
-  const u64 stride = B_ALONG_K ? 1 : stride_b(args);
   Pack<In, VB> b[UNROLL][TN];
   GRETA_UNROLL
   for (u32 u = 0; u < UNROLL; ++u) {
     GRETA_UNROLL
     for (u32 c = 0; c < TN; ++c) {
-      b[u][c] = load_pack<VB>(column + column_offset(args, c) + k_of(u) * stride);
+      b[u][c] = load_pack<VB>(column + column_offset(args, c) + b_along(args, k_of(u)));
       if (!inside(u)) b[u][c] = {};
     }
   }
@@ -213,8 +216,9 @@ GRETA_DEVICE void accumulate(const Arguments& args, const In* column, u32 k, u32
 }
 
 // Lanes of a wave that share a column, how far apart they are, and waves that share one.
-constexpr u32 wave_lanes = B_ALONG_K ? (KL < wave_size ? KL : wave_size) : wave_size / COLS;
-constexpr u32 lane_step = B_ALONG_K ? 1 : COLS;
+constexpr u32 wave_lanes =
+    NEIGHBOURS_ALONG_K ? (KL < wave_size ? KL : wave_size) : wave_size / COLS;
+constexpr u32 lane_step = NEIGHBOURS_ALONG_K ? 1 : COLS;
 constexpr u32 parts = KL / wave_lanes;
 static_assert(THREADS % wave_size == 0 && COLS <= wave_size, "waves are whole");
 
@@ -307,15 +311,13 @@ GRETA_KERNEL(THREADS) gemm_gemv(GEMM_PARAMETERS) {
   const Arguments args =
       of_group(all, find_group<ROWS>(all, GROUPED ? block_index<THREADS>() / tiles_n : 0));
   const u32 tid = thread_index();
-#if B_ALONG_K
+#if NEIGHBOURS_ALONG_K
   const u32 lane = tid % KL, column = tid / KL;
-  const u32 first_k = lane * VB;
-  constexpr u32 k_stride = KL * VB * UNROLL;
 #else
   const u32 lane = tid / COLS, column = tid % COLS;
-  const u32 first_k = lane * VA;
-  constexpr u32 k_stride = KL * UNROLL;
 #endif
+  const u32 first_k = lane * VA;
+  constexpr u32 k_stride = KL * UNROLL * (B_ALONG_K ? VB : 1);
   // Threads past the last column repeat it and store nothing.
 #if GATED
   const u32 half = column * CT / OUT_WIDTH, in_half = column * CT % OUT_WIDTH;
@@ -323,7 +325,7 @@ GRETA_KERNEL(THREADS) gemm_gemv(GEMM_PARAMETERS) {
 #else
   const u64 safe = smaller(group * WIDTH + column * CT, n - CT);
 #endif
-  const In* const b_column = args.b + safe * (B_ALONG_K ? stride_b(args) : 1);
+  const In* const b_column = args.b + b_line(args, safe);
   const u32 k_begin = smaller(block_z() * slice, k);
   const u32 k_end = smaller(k_begin + slice, k);
   Sums sums = {};

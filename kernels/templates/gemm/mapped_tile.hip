@@ -53,6 +53,47 @@ struct MappedTile {
   }
 };
 
+// The tile of an operand in panels of 16 lines (operands.hip): chunks of all lines at one k follow each
+// other. Of eight lines these are what instructions read without a swizzle.
+template <u32 lines>
+struct ChunkTile {
+  static constexpr u32 width = 1;  // no chunks trade places
+  static constexpr u32 bytes = lines * BK * sizeof(In);
+  static constexpr u32 chunk_bytes = lines * 16, group_bytes = 8 * 16;
+  template <bool along_k>
+  static constexpr u32 leading_bytes = chunk_bytes;
+
+  template <bool along_k>
+  static GRETA_DEVICE constexpr u32 part(u32 line, u32 k) {
+    static_assert(along_k, "lines of panels lie along k");
+    return k / 8 * chunk_bytes + line * 16;
+  }
+};
+
+// As MappedTile. A line of the map is a panel, of which a box has a chunk of all lines.
+template <u32 span, u32 parts = 1>
+struct MappedPanels {
+  typedef ChunkTile<span> Tile;
+  static constexpr u32 share = span / parts;
+  static_assert(span % (16 * parts) == 0, "shares are whole panels");
+
+  static GRETA_DEVICE void copy(SharedMemory shared, u32 to, const TensorMap& map, u32 first, u32 k,
+                                u32 part, u32 blocks, CountedBarrier barrier) {
+    GRETA_UNROLL
+    for (u32 chunk = 0; chunk < BK / 8; ++chunk) {
+      const u32 at = to + chunk * Tile::chunk_bytes + part * share * 16;
+      const u32 column = (k / 8 + chunk) * 128, panel = (first + part * share) / 16;
+#if CLUSTER > 1
+      if constexpr (parts > 1) {
+        copy_box_to(blocks, shared, at, map, column, panel, barrier);
+        continue;
+      }
+#endif
+      copy_box(shared, at, map, column, panel, barrier);
+    }
+  }
+};
+
 // K steps of a slice: at least one, of zeros if it starts past the end.
 GRETA_DEVICE u32 steps_of(const Arguments& args, u32 k_begin) {
   if (k_begin + BK >= args.k) return 1;

@@ -63,13 +63,18 @@ uint64_t a_next, b_next;  // this thread's first chunk of the K step to load nex
 #define ALONG_K B_ALONG_K
 #define STRIDE B_STRIDE
 #define PAIRS GATED
+#define PANELS B_PANELS
 #include "gemm/matrix_loader.glsl"
 
 void load(uint k0, uint k_end) {
   load_a(k0, k_end);
   load_b(k0, k_end);
   a_next += uint64_t(BK) * (A_ALONG_K != 0 ? 1 : A_STRIDE) * 2;
+#if B_PANELS
+  b_next += b_along(BK) * 2;
+#else
   b_next += uint64_t(BK) * (B_ALONG_K != 0 ? 1 : B_STRIDE) * 2;
+#endif
 }
 
 void store(uint stage) {

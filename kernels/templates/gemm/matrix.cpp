@@ -36,6 +36,7 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
 
 struct Tile {
   int bm, bn, bk, wm, wn, stages, fragments, instr = 16;
+  bool direct = false;
 };
 
 /// Returns tiles of warpgroups that are stacked along m, and those of few rows, which are side by
@@ -88,6 +89,20 @@ std::vector<Tile> tiles_for(const DeviceInfo& device, bool by_warpgroups) {
   return {};
 }
 
+/// Returns the tile for B in panels. Of few rows, each wave has all, so that each of B's fragments
+/// is loaded to registers once: shared memory would be the limit of these tiles, and how many of
+/// them a compute unit has. Of more rows, several waves would load the same fragments
+/// (results/2026-11-29-amd-shuffled-b).
+Tile of_panels(Tile tile) {
+  constexpr int few_rows = 64, least = 16, longest = 4;
+  const int waves = tile.bm / tile.wm * (tile.bn / tile.wn), columns = tile.bn / waves;
+  if (tile.bm > few_rows || columns < least || tile.bm > longest * columns) return tile;
+  tile.direct = true;
+  tile.wm = tile.bm;
+  tile.wn = columns;
+  return tile;
+}
+
 /// Clusters add slices with the lowest latency. Without clusters, adding in the same launch uses
 /// fewer workgroups, and a second launch starts late.
 int default_fold(const DeviceInfo& device, const Tile& tile, int split) {
@@ -138,6 +153,7 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile,
   // Loads that transpose (TURN=2) ran in an emulator alone, which has their layout from
   // measurements of others, so only searches, which verify, choose them.
   if (kernel.turning() != 0) config.values.emplace_back("TURN", kernel.turning() == 1 ? 1 : 0);
+  if (kernel.offers_direct()) config.values.emplace_back("DIRECT", tile.direct ? 1 : 0);
   constexpr std::int64_t large = 1024;  // enough multiplications for each copied element
   const bool align = has_odd_lines(shape) && !shape.several() && !shape.gated &&
                      std::min(shape.m, shape.n) >= large;
@@ -154,8 +170,9 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile,
   const auto copied = [&](int width) {
     return std::find(widths.begin(), widths.end(), width) != widths.end();
   };
-  const bool async = copied(config["VA"]) && copied(config["VB"]);
+  const bool async = copied(config["VA"]) && (tile.direct || copied(config["VB"]));
   config.value("ASYNC") = async ? 1 : 0;
+  if (tile.direct) config.value("VB") = 8;
   if (!async) config.value("STAGES") = std::min(tile.stages, 2);
   return config;
 }
@@ -194,10 +211,12 @@ std::vector<Choice> choices_of(const Shape& shape, const DeviceInfo& device, con
 }
 
 std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
-  const bool offers_warpgroups = MatrixKernel(shape, device).offers_warpgroups();
+  const bool offers_warpgroups = MatrixKernel(shape, device).offers_warpgroups() && !shape.panels;
   std::vector<Choice> choices;
+  const bool direct = MatrixKernel(shape, device).offers_direct();
   const auto add = [&](bool by_warpgroups) {
-    for (const Tile& tile : tiles_for(device, by_warpgroups)) {
+    for (const Tile& rows : tiles_for(device, by_warpgroups)) {
+      const Tile tile = direct ? of_panels(rows) : rows;
       const auto more = choices_of(shape, device, tile, offers_warpgroups && !by_warpgroups);
       choices.insert(choices.end(), more.begin(), more.end());
     }
@@ -246,6 +265,10 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
                                             (std::min<double>(wm, warpgroup_rows) + wn)
                                       : parts * (wm + wn);
   work.shared_traffic = work.steps * bk * in * (bm + bn + read) * waits;
+  if (kernel.direct(config)) {  // A alone, and each row of waves loads B
+    work.shared_traffic = work.steps * bk * in * (bm + parts * wm);
+    work.loads += work.steps * bk * bn / config["VB"] * (bm / wm - 1);
+  }
   const double step = bk * (bm + bn) * in;
   work.overlapped = config["STAGES"] > 1;
   work.ahead_bytes = config["ASYNC"] != 0 ? step * std::max(1, config["STAGES"] - 1) : step;
@@ -290,7 +313,9 @@ Variant matrix() {
 
 Variant tf32x3() {
   constexpr auto space = [](const Shape& shape, const DeviceInfo& device) {
-    Alternative a = matrix_space(shape, device);
+    Shape rows = shape;
+    rows.panels = false;  // of 16-bit values alone, which another constraint rejects
+    Alternative a = matrix_space(rows, device);
     a.variant = "tf32x3";
     std::erase_if(a.parameters, [](const Parameter& each) {
       return each.name == "PRIORITY" || each.name == "INTERLEAVE" || each.name == "PINGPONG";

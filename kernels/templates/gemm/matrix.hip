@@ -89,7 +89,12 @@ MATRIX_KERNEL GEMM_ENTRY(matrix)(GEMM_PARAMETERS) {
   const u32 a_lines = ALIGN_A ? aligned_stride(A_ALONG_K ? k : args.m) : stride_a(args);
   const u32 b_lines = ALIGN_B ? aligned_stride(B_ALONG_K ? k : n) : stride_b(args);
   pipeline.a.start(args.a, tile.row, args.m, a_lines, k_begin);
+#if DIRECT
+  pipeline.direct.start(args.b, tile.col, wave_position().col, product_cols(args), b_lines, k_begin,
+                        k_end - k_begin, pair_distance(args));
+#else
   pipeline.b.start(args.b, tile.col, product_cols(args), b_lines, k_begin, pair_distance(args));
+#endif
   Sums sums = {};
   pipeline.walk(k_end - k_begin, sums);
   put_tile(args, shared, tile, sums);

@@ -116,6 +116,7 @@ double MatrixKernel::units_a(const Config& c) const {
 }
 
 double MatrixKernel::units_b(const Config& c) const {
+  if (direct(c)) return 0;
   return units(c, shape_.b_along_k, "BN", "VB");
 }
 
@@ -135,9 +136,14 @@ std::int64_t MatrixKernel::tile_bytes(const Config& c, bool along_k, const char*
   return lines * chunks * 16;
 }
 
+std::int64_t MatrixKernel::b_tile_bytes(const Config& c) const {
+  if (direct(c)) return 0;
+  if (has_panels()) return std::int64_t{c["BN"]} * c["BK"] / chunk_ * 16;
+  return tile_bytes(c, shape_.b_along_k, "BN");
+}
+
 std::int64_t MatrixKernel::tiles_bytes(const Config& c) const {
-  const std::int64_t a = tile_bytes(c, shape_.a_along_k, "BM");
-  return c["STAGES"] * (a + tile_bytes(c, shape_.b_along_k, "BN"));
+  return c["STAGES"] * (tile_bytes(c, shape_.a_along_k, "BM") + b_tile_bytes(c));
 }
 
 std::int64_t MatrixKernel::sums_bytes(std::int64_t lines, std::int64_t width) const {
@@ -188,7 +194,13 @@ std::int64_t MatrixKernel::least_registers(const Config& c) const {
   // Operands are in shared memory. With fewer for addresses, compilers fail or spill the sums.
   constexpr std::int64_t addresses = 28;
   if (by_warpgroups(c)) return sum_registers(c) + addresses;
-  return sum_registers(c) + loaded_registers(c) + 2 * fragment_registers();
+  return sum_registers(c) + loaded_registers(c) + 2 * fragment_registers() +
+         2 * direct_registers(c);
+}
+
+std::int64_t MatrixKernel::direct_registers(const Config& c) const {
+  if (!direct(c)) return 0;
+  return std::int64_t{c["WN"]} / c["INSTR"] * (c["BK"] / depth(c["INSTR"])) * fragment_registers();
 }
 
 std::int64_t MatrixKernel::place_registers(const Config& c, bool along_k, const char* span,
@@ -211,8 +223,11 @@ std::int64_t MatrixKernel::place_registers(const Config& c, bool along_k, const 
 std::int64_t MatrixKernel::registers(const Config& c) const {
   if (by_warpgroups(c)) return sum_registers(c) + 32;
   const int product = c["INSTR"];
-  const std::int64_t fragments =
-      std::int64_t{c["WM"] + c["WN"]} / product * c["FRAGMENTS"] * fragment_registers();
+  const std::int64_t in_shared = c["WM"] + (direct(c) ? 0 : c["WN"]);
+  // Compilers copy some of many fragments of two K steps.
+  const std::int64_t of_steps = 2 * direct_registers(c);
+  const std::int64_t fragments = in_shared / product * c["FRAGMENTS"] * fragment_registers() +
+                                 of_steps + std::max<std::int64_t>(0, of_steps - 32);
   const std::int64_t loaded = loaded_registers(c);
   if (cores_ == MatrixCores::mma) {
     // Address registers: one per fragment and depth.
@@ -221,8 +236,10 @@ std::int64_t MatrixKernel::registers(const Config& c) const {
   }
   // Address registers: of fragments, and one for each unit of loads. What is left over, and what
   // many loads take in addition, was measured: results/2026-11-24-amd-gemm-loops.
-  const std::int64_t addresses = place_registers(c, shape_.a_along_k, "BM", "WM") +
-                                 place_registers(c, shape_.b_along_k, "BN", "WN") +
+  const std::int64_t of_b = direct(c)      ? c["WN"] / product
+                            : has_panels() ? 1
+                                           : place_registers(c, shape_.b_along_k, "BN", "WN");
+  const std::int64_t addresses = place_registers(c, shape_.a_along_k, "BM", "WM") + of_b +
                                  std::llround(std::ceil(units_a(c)) + std::ceil(units_b(c)));
   const bool transposes = turned(c, shape_.a_along_k) || turned(c, shape_.b_along_k);
   return sum_registers(c) + fragments + loaded + std::max<std::int64_t>(0, loaded - 24) +

@@ -66,6 +66,12 @@ class MatrixKernel {
   bool offers_interleaving() const {
     return cores_ != MatrixCores::mma && cores_ != MatrixCores::none;
   }
+  /// Return whether B lies in panels, whether DIRECT is a parameter then, and whether a
+  /// configuration loads B's fragments to registers directly, so that B has no tile in shared
+  /// memory.
+  bool has_panels() const { return shape_.panels; }
+  bool offers_direct() const { return shape_.panels && offers_interleaving(); }
+  bool direct(const Config& config) const { return offers_direct() && config["DIRECT"] != 0; }
   /// Returns the numbers of elements of asynchronous loads to shared memory. Empty if the device
   /// has none or a tile must be transposed when it is written.
   const std::vector<int>& copies() const { return copies_; }
@@ -119,6 +125,7 @@ class MatrixKernel {
   std::int64_t stored_span(const Config& config, bool along_k, const char* span) const;
   double units(const Config& config, bool along_k, const char* span, const char* vec) const;
   std::int64_t tile_bytes(const Config& config, bool along_k, const char* span) const;
+  std::int64_t b_tile_bytes(const Config& config) const;
   std::int64_t sums_bytes(std::int64_t lines, std::int64_t width) const;
   std::int64_t fragment_registers() const;  ///< of an operand of a product
   /// Returns the number of registers with addresses of an operand's fragments
@@ -127,6 +134,8 @@ class MatrixKernel {
                                const char* extent) const;
   std::int64_t sum_registers(const Config& config) const;
   std::int64_t loaded_registers(const Config& config) const;
+  /// Returns the number of registers of a K step of B's fragments with DIRECT.
+  std::int64_t direct_registers(const Config& config) const;
 
   Shape shape_;
   MatrixCores cores_;

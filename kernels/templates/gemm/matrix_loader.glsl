@@ -8,6 +8,7 @@
 //   SPAN      extent in m or n               START, EXTENT  where the tile starts, where it ends
 //   ALONG_K   1 where K is contiguous        STRIDE     elements from one line to the next
 //   PAIRS     1 where lines alternate between gates and ups (operands.glsl)
+//   PANELS    1 where they lie in panels, and BASE is the address of the K step to load next
 
 #if ALONG_K
 #define LINES SPAN
@@ -31,7 +32,9 @@ uvec4 CHUNK[LOADS];
 
 // Address of the thread's first chunk of the K step at k0.
 uint64_t FIRST_CHUNK(uint64_t base, uint k0) {
-#if ALONG_K
+#if PANELS
+  return base + b_along(k0) * 2;
+#elif ALONG_K
   return base + (LINE_PLACE(START + LINE(0)) + k0 + OFFSET(0)) * 2;
 #else
   return base + (uint64_t(k0 + LINE(0)) * STRIDE + START + OFFSET(0)) * 2;
@@ -42,12 +45,16 @@ uint64_t FIRST_CHUNK(uint64_t base, uint k0) {
 // several: NVIDIA's compiler copies what those have loaded into other registers, and waits for it.
 void LOAD(uint k0, uint k_end) {
   [[unroll]] for (uint i = 0; i < LOADS; ++i) {
+#if PANELS
+    const uint64_t skip = panel_place(PAIRS != 0, START + LINE(i)) + b_along(OFFSET(i));
+#else
 #if PAIRS && THREADS / GROUPS % 2 != 0
     const uint64_t lines = LINE_PLACE(LINE(i)) - LINE_PLACE(LINE(0));
 #else
     const uint64_t lines = LINE_PLACE(i * THREADS / GROUPS);
 #endif
     const uint64_t skip = lines + i * THREADS % GROUPS * 8;
+#endif
     const uint64_t at = BASE + skip * 2;
 #if ALONG_K
     const bool line = START + LINE(i) < EXTENT;
@@ -103,3 +110,4 @@ void STORE(uint stage) {
 #undef ALONG_K
 #undef STRIDE
 #undef PAIRS
+#undef PANELS

@@ -9,6 +9,9 @@
 //   the same with TURN=2, `turned_by_loads`: a chunk's number of elements; loads turn those of eight
 //   threads, which are neighbours along k, and each writes the chunk that it gets
 //
+// The lines of an operand in `panels` of 16 (operands.hip) lie so in shared memory, too (FragmentTile).
+// Units follow each other there and in a panel.
+//
 // `span` is a multiple of 16, BK a power of two.
 //
 // Between go_whole() and stop_whole(), K steps are whole: nothing is asked about the end of K, and
@@ -23,14 +26,25 @@
 
 //
 // `pairs`: lines alternate between gates and ups (operands.hip).
-template <typename T, bool along_k, u32 span, u32 vec, bool pairs = false>
+template <bool panels, u32 lines, u32 chunks, bool far>
+struct TileOf {
+  typedef SharedTile<lines, chunks, PAD, far> Type;
+};
+template <u32 lines, u32 chunks, bool far>
+struct TileOf<true, lines, chunks, far> {
+  typedef FragmentTile<lines, chunks> Type;
+};
+
+template <typename T, bool along_k, u32 span, u32 vec, bool pairs = false, bool panels = false>
 struct OperandLoader {
+  static_assert(!panels || (along_k && sizeof(T) == 2), "lines of panels lie along k");
   static constexpr u32 chunk = chunk_elements<T>;
   static constexpr bool tile_along_k = along_k || !matrix_load_turns<T>;
   static constexpr bool turned_by_loads = !along_k && TURN == 2;
   static constexpr bool turned = !along_k && tile_along_k && !turned_by_loads;
   static_assert(!turned_by_loads || vec == chunk, "loads turn as many lines as they have elements");
-  typedef SharedTile<tile_along_k ? span : BK, (tile_along_k ? BK : span) / chunk, PAD, turned> Tile;
+  typedef typename TileOf<panels, tile_along_k ? span : BK, (tile_along_k ? BK : span) / chunk,
+                          turned>::Type Tile;
 
   static constexpr u32 length = along_k ? BK : span;  // elements of a line in memory
   static constexpr u32 pieces = turned ? chunk : 1;   // lines of a unit
@@ -53,14 +67,14 @@ struct OperandLoader {
   // Lines from a thread's unit to its next one, and whether these have the same places and chunks.
   static constexpr u32 unit_lines = THREADS / across;
   static constexpr bool units_alike =
-      !turned && !turned_by_loads && !wave_by_wave && THREADS % across == 0 &&
+      !turned && !turned_by_loads && !wave_by_wave && !panels && THREADS % across == 0 &&
       unit_lines % Tile::bank_row == 0 && (!pairs || unit_lines % 2 == 0);
   // Whether what unit i adds to a thread's first unit is the same for all threads.
   static constexpr bool regular = THREADS % across == 0 || across % THREADS == 0;
 
   // Where units are put: those of regular ones are a number of bytes apart that all threads know.
   static constexpr bool puts_alike =
-      !turned && !turned_by_loads && THREADS % across == 0 && count % THREADS == 0;
+      !turned && !turned_by_loads && (panels || THREADS % across == 0) && count % THREADS == 0;
   static constexpr u32 put_places = turned || puts_alike ? 1 : units;
 
   const u8* base;  // of the K step to be loaded next; the same for all threads
@@ -80,15 +94,19 @@ struct OperandLoader {
     static_assert(!pairs || along_k, "gates and ups are lines of the operand");
     pair_bytes = u32(pair_distance * sizeof(T));
     const u64 lines = along_k ? (pairs ? first / 2 : first) : k, elements = along_k ? k : first;
-    base = static_cast<const u8*>(operand) + (lines * stride + elements) * sizeof(T);
+    base = static_cast<const u8*>(operand) +
+           (lines * stride + elements * (panels ? panel_lines : 1)) * sizeof(T);
     line_bytes = stride * u32(sizeof(T));
-    step_bytes = along_k ? BK * sizeof(T) : u64(BK) * line_bytes;
+    step_bytes = panels    ? BK * panel_lines * sizeof(T)
+                 : along_k ? BK * sizeof(T)
+                           : u64(BK) * line_bytes;
     span_left = smaller((along_k ? extent : (extent + vec - 1) / vec * vec) - first, span);
   }
 
   // Unit i of this thread in memory: line, and element of it.
   static GRETA_DEVICE u32 line(u32 i) {
     const u32 tid = thread_index();
+    if constexpr (panels) return unit_place(i) / panel_bytes * panel_lines + unit_place(i) % 256 / 16;
     if constexpr (turned_by_loads) return eight(i) / across * 8 + tid % 8;
     if constexpr (wave_by_wave) return wave_unit(i) / across * pieces;
     return (regular ? tid / across + i * THREADS / across : (tid + i * THREADS) / across) * pieces;
@@ -102,7 +120,9 @@ struct OperandLoader {
     return (regular ? tid % across + i * THREADS % across : (tid + i * THREADS) % across) * vec;
   }
   static GRETA_DEVICE u32 element(u32 i) {
-    if constexpr (turned || turned_by_loads) {
+    if constexpr (panels) {
+      return unit_place(i) % panel_bytes / 256 * chunk + unit_place(i) % 16 / u32(sizeof(T));
+    } else if constexpr (turned || turned_by_loads) {
       return place(i);
     } else {
       return Tile::chunk_at(line(i), place(i) / chunk) * chunk + place(i) % chunk;
@@ -113,12 +133,23 @@ struct OperandLoader {
   static GRETA_DEVICE u32 wave_unit(u32 i) {
     return (wave_index() * units + i) * wave_size + lane_index();
   }
+  // Of panels: where unit i lies in the tile, and what they consist of.
+  static constexpr u32 panel_lines = 16, panel_bytes = BK * panel_lines * u32(sizeof(T));
+  static GRETA_DEVICE u32 unit_place(u32 i) {
+    return (wave_by_wave ? wave_unit(i) : thread_index() + i * THREADS) * unit_bytes;
+  }
   // Whether unit i is this thread's.
   static GRETA_DEVICE bool active(u32 i) {
     return count % THREADS == 0 || thread_index() + i * THREADS < count;
   }
   // Bytes from the base.
   GRETA_DEVICE u32 offset(u32 line, u32 element) const {
+    if constexpr (panels) {
+      const u32 own = pairs ? line / 2 : line;
+      return own / panel_lines * (panel_lines * line_bytes) + own % panel_lines * 16 +
+             element / chunk * 256 + element % chunk * u32(sizeof(T)) +
+             (pairs ? line % 2 * pair_bytes : 0);
+    }
     const u32 lines =
         pairs ? line / 2 * line_bytes + line % 2 * pair_bytes : line * line_bytes;
     return lines + element * u32(sizeof(T));
@@ -193,7 +224,8 @@ struct OperandLoader {
       GRETA_UNROLL
       for (u32 i = 0; i < units; ++i) {
         if (!active(i)) continue;
-        constexpr u32 apart = Tile::place_offset(THREADS / across, 0);
+        constexpr u32 apart =
+            panels ? THREADS * unit_bytes : Tile::place_offset(THREADS / across, 0);
         store_words(shared + (puts_alike ? to[0] + i * apart : to[i]), piece[i][0]);
       }
     }
@@ -293,6 +325,7 @@ struct OperandLoader {
            (wave_by_wave ? wave_index() * units + i : wave_index() + i * (THREADS / wave_size));
   }
   static GRETA_DEVICE u32 place_offset(u32 i) {
+    if constexpr (panels) return unit_place(i);
     if constexpr (turned_by_loads) {
       return Tile::offset(element(i) + thread_index() % 8, eight(i) / across);
     }

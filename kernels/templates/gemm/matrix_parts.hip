@@ -4,6 +4,9 @@
 #include "gemm/matrix_loader.hip"
 #include "gemm/operands.hip"
 #include "gemm/tile_order.hip"
+#if DIRECT
+#include "gemm/fragment_loader.hip"
+#endif
 
 #if FRAGMENTS < 1 || FRAGMENTS > 2 || STAGES < 1 || (ASYNC ? STAGES < 2 : STAGES > 2)
 #error "STAGES is 1 or 2, with ASYNC at least 2; FRAGMENTS is 1 or 2"
@@ -19,11 +22,24 @@
 #define PINGPONG 0
 #endif
 
+// 1: B's fragments go from its panels in device memory to registers, and not through shared memory
+// (fragment_loader.hip).
+#if !defined(DIRECT)
+#define DIRECT 0
+#endif
+#if DIRECT && (!B_PANELS || STAGES > 2 || PINGPONG)
+#error "DIRECT needs B in panels, STAGES of at most 2 and no PINGPONG"
+#endif
+
 #define MATRIX_SHARED GRETA_DYNAMIC_SHARED
 
 typedef MatrixCore<In, INSTR> Core;
 typedef OperandLoader<In, A_ALONG_K, BM, VA> LoaderA;
-typedef OperandLoader<In, B_ALONG_K, BN, VB, GATED> LoaderB;
+#if DIRECT
+typedef NoLoader LoaderB;
+#else
+typedef OperandLoader<In, B_ALONG_K, BN, VB, GATED, B_PANELS> LoaderB;
+#endif
 
 static_assert(!ASYNC || (GRETA_ASYNC_COPY && !LoaderA::turned && !LoaderB::turned),
               "ASYNC needs asynchronous copies, and tiles that are not turned on the way");
@@ -78,12 +94,32 @@ GRETA_DEVICE constexpr u32 sums_pitch(u32 width) {
   return Core::pitch(width);
 }
 
+#if DIRECT
+typedef FragmentLoader<In, INSTR, columns, GATED> DirectLoader;
+#endif
+
 // What the walk along K has in registers.
 struct Operands {
   LoaderA a;
   LoaderB b;
   SharedMemory shared;
-  Core::Fragment a_fragments[FRAGMENTS][rows], b_fragments[FRAGMENTS][columns];
+  Core::Fragment a_fragments[FRAGMENTS][rows];
+  typedef Core::Fragment Columns[columns];
+#if DIRECT
+  DirectLoader direct;
+  DirectLoader::Fragments b_steps[2];  // of K steps, which take turns
+#else
+  Columns b_fragments[FRAGMENTS];
+#endif
+
+  // B's fragments of a depth of a K step.
+  GRETA_DEVICE const Columns& columns_of(u32 step, u32 depth) const {
+#if DIRECT
+    return b_steps[step % 2][depth];
+#else
+    return b_fragments[depth % FRAGMENTS];
+#endif
+  }
 
   // Copies of the next K step are spread over the products of this one, so that neither stands in
   // the other's way; with two sets of fragments, all are under way before the last products.
@@ -91,11 +127,11 @@ struct Operands {
   static constexpr u32 copying_depths = depths > 1 ? depths - 1 : 1;
   static constexpr u32 slots = copying_depths * rows;
 
-  GRETA_DEVICE void multiply_row(u32 set, u32 i, Sums& sums) const {
+  GRETA_DEVICE void multiply_row(u32 set, const Columns& b, u32 i, Sums& sums) const {
     GRETA_UNROLL
     for (u32 l = 0; l < columns; ++l) {
       const u32 j = i % 2 == 0 ? l : columns - 1 - l;  // to and fro: neighbours share B
-      Core::multiply(sums[i][j], a_fragments[set][i], b_fragments[set][j]);
+      Core::multiply(sums[i][j], a_fragments[set][i], b[j]);
     }
   }
 };

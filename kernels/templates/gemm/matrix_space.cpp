@@ -55,9 +55,11 @@ std::vector<Constraint> width_constraints(const Shape& shape, const MatrixKernel
   return list;
 }
 
-/// Returns the names of parameters that a function reads, with TURN if there is that parameter.
-std::vector<std::string> with_turn(const MatrixKernel& kernel, std::vector<std::string> names) {
+/// Returns the names of parameters that a function reads, with TURN and DIRECT if there are these
+/// parameters.
+std::vector<std::string> with_further(const MatrixKernel& kernel, std::vector<std::string> names) {
   if (kernel.turning() != 0) names.push_back("TURN");
+  if (kernel.offers_direct()) names.push_back("DIRECT");
   return names;
 }
 
@@ -102,7 +104,7 @@ std::vector<Constraint> tile_constraints(const DeviceInfo& device, const MatrixK
         }}},
       {"shared_memory",
        fmt::format("STAGES of both tiles must fit {} KiB", shared / 1024),
-       {with_turn(kernel, {"BM", "BN", "BK", "INSTR", "PAD", "STAGES"}),
+       {with_further(kernel, {"BM", "BN", "BK", "INSTR", "PAD", "STAGES"}),
         [=](const Config& c) { return kernel.tiles_bytes(c) <= shared; }}},
       {"shared_sums",
        fmt::format("INSTR rows of each wave's sums must fit {} KiB", shared / 1024),
@@ -130,7 +132,9 @@ std::vector<Constraint> load_constraints(const MatrixKernel& kernel) {
           : fmt::format("ASYNC needs PAD=0, and VA and VB of {}{}",
                         fmt::join(kernel.copies(), ", "),
                         kernel.turning() == 1 ? ", and TURN=1" : "");
-  Expression copies_fit = p["PAD"] == 0 && copied(p["VA"]) && copied(p["VB"]);
+  Expression b_copied = copied(p["VB"]);
+  if (kernel.offers_direct()) b_copied = b_copied || p["DIRECT"] != 0;
+  Expression copies_fit = p["PAD"] == 0 && copied(p["VA"]) && b_copied;
   if (kernel.turning() == 1) copies_fit = copies_fit && p["TURN"] == 1;
   const auto whole = [](double units) { return units == static_cast<double>(std::int64_t(units)); };
   return {
@@ -139,20 +143,20 @@ std::vector<Constraint> load_constraints(const MatrixKernel& kernel) {
       {"copies", copies, p["ASYNC"] == 0 || copies_fit},
       {"equal_copies",
        "ASYNC needs the same number of copies in every thread",
-       {with_turn(kernel, {"BM", "BN", "BK", "WM", "WN", "INSTR", "VA", "VB", "ASYNC"}),
+       {with_further(kernel, {"BM", "BN", "BK", "WM", "WN", "INSTR", "VA", "VB", "ASYNC"}),
         [=](const Config& c) {
           return c["ASYNC"] == 0 || !kernel.counts_copies() ||
                  (whole(kernel.units_a(c)) && whole(kernel.units_b(c)));
         }}},
       {"loads",
        fmt::format("a thread must not have more than {} loads of A or B in a K step", most_loads),
-       {with_turn(kernel, {"BM", "BN", "BK", "WM", "WN", "INSTR", "VA", "VB"}),
+       {with_further(kernel, {"BM", "BN", "BK", "WM", "WN", "INSTR", "VA", "VB"}),
         [=](const Config& c) {
           return kernel.loads_a(c) <= most_loads && kernel.loads_b(c) <= most_loads;
         }}},
       {"registers",
        "sums, loads in flight and a product's operands need more registers than a thread has",
-       {with_turn(kernel, {"BM", "BN", "BK", "WM", "WN", "INSTR", "VA", "VB", "ASYNC"}),
+       {with_further(kernel, {"BM", "BN", "BK", "WM", "WN", "INSTR", "VA", "VB", "ASYNC"}),
         [=](const Config& c) { return kernel.least_registers(c) <= kernel.register_limit(c); }}},
   };
 }
@@ -176,6 +180,30 @@ std::vector<Constraint> turn_constraints(const Shape& shape, const MatrixKernel&
   };
   add("turned_rows", "WM", "VA", shape.a_along_k);
   add("turned_columns", "WN", "VB", shape.b_along_k);
+  return list;
+}
+
+/// Returns the constraints of an operand B in panels: of the ways to read it.
+std::vector<Constraint> panel_constraints(const Shape& shape, const MatrixKernel& kernel) {
+  if (!kernel.has_panels()) return {};
+  std::vector<Constraint> list;
+  if (kernel.offers_warpgroups()) {
+    list.push_back(
+        {"panels", "INSTR=64 reads B's rows in an order of its own, no panels", !by_warpgroups});
+  }
+  if (shape.gated) {
+    list.push_back({"panels_of_gates", "BN must be a multiple of 32: 16 gates and their ups",
+                    p["BN"] % 32 == 0});
+  }
+  if (!kernel.offers_direct()) return list;
+  Expression direct = p["VB"] == 8 && p["STAGES"] <= 2;
+  if (kernel.offers_pingpong()) direct = direct && p["PINGPONG"] == 0;
+  list.push_back(
+      {"direct",
+       fmt::format("DIRECT=1 needs VB=8 and STAGES of at most 2{}: a K step's loads of 16 "
+                   "bytes are under way",
+                   kernel.offers_pingpong() ? ", and PINGPONG=0" : ""),
+       p["DIRECT"] == 0 || direct});
   return list;
 }
 
@@ -283,11 +311,14 @@ std::vector<Parameter> schedules(const MatrixKernel& kernel) {
   // TURN        1: on gfx950, reads from shared memory transpose tiles, so that loads can write
   //             them there past the registers; 2: on gfx12, loads transpose them; 0: tiles are
   //             transposed in registers
+  // DIRECT      on AMD, of B in panels: 1: its fragments are loaded to registers, a K step ahead,
+  //             and not through shared memory
   std::vector<Parameter> list;
   if (kernel.offers_pingpong()) list.push_back({"PRIORITY", {0, 1}});
   if (kernel.offers_interleaving()) list.push_back({"INTERLEAVE", {0, 1, 2, 4}});
   if (kernel.offers_pingpong()) list.push_back({"PINGPONG", {0, 1}});
   if (kernel.turning() != 0) list.push_back({"TURN", {0, kernel.turning()}});
+  if (kernel.offers_direct()) list.push_back({"DIRECT", {0, 1}});
   return list;
 }
 
@@ -344,6 +375,7 @@ Alternative matrix_space(const Shape& shape, const DeviceInfo& device) {
   append(a.constraints, warpgroup_constraints(kernel));
   append(a.constraints, load_constraints(kernel));
   append(a.constraints, turn_constraints(shape, kernel));
+  append(a.constraints, panel_constraints(shape, kernel));
   append(a.constraints, pingpong_constraints(kernel));
   append(a.constraints, slice_constraints(shape, device));
   append(a.constraints, fold_constraints(device, kernel));

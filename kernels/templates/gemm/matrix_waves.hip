@@ -64,6 +64,9 @@ struct Pipeline : WholeSteps {
 
   GRETA_DEVICE void begin() {
     stage = 0;
+#if DIRECT
+    direct.load(b_steps[0]);
+#endif
 #if ASYNC
     GRETA_UNROLL
     for (u32 s = 0; s + 1 < STAGES; ++s) {
@@ -90,12 +93,14 @@ struct Pipeline : WholeSteps {
       a_fragments[set][i] = Core::load<Operand::a, LoaderA::tile_along_k, LoaderA::Tile>(
           shared, a_start(stage), wave.row + i * INSTR, depth * Core::depth);
     }
+#if !DIRECT
     GRETA_UNROLL
     for (u32 j = 0; j < columns; ++j) {
       if ((rows + j) * rows / (rows + columns) != part) continue;
       b_fragments[set][j] = Core::load<Operand::b, LoaderB::tile_along_k, LoaderB::Tile>(
           shared, b_start(stage), wave.col + j * INSTR, depth * Core::depth);
     }
+#endif
   }
 
   // With two sets of fragments, one is read while the other is multiplied, across K steps too.
@@ -115,17 +120,25 @@ struct Pipeline : WholeSteps {
 #if !ASYNC
         if (depth == 0) fetched = fetch();
 #endif
+#if DIRECT
+        if (depth == 0) direct.load(b_steps[1]);
+#endif
         GRETA_UNROLL
         for (u32 i = 0; i < rows; ++i) {
           if (FRAGMENTS == 2) read_fragments((depth + 1) % 2, (depth + 1) % depths, i);
 #if ASYNC
           if (depth < copying_depths) copy(depth * rows + i, free_stage);
 #endif
-          multiply_row(depth % FRAGMENTS, i, sums);
+          multiply_row(depth % FRAGMENTS, columns_of(0, depth), i, sums);
           keep_order();
         }
       }
       if (FRAGMENTS == 1) finish_step(fetched);
+#if DIRECT
+      DirectLoader::each([&](u32 depth, u32 j, u32 i) {
+        b_steps[0][depth][j].chunk[i] = b_steps[1][depth][j].chunk[i];
+      });
+#endif
     }
 #if ASYNC
     wait_for_copies<0, copies>();  // zeros from behind the last step

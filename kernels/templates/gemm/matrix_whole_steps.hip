@@ -26,8 +26,12 @@ struct WholeSteps : Operands {
 struct WholeSteps : Operands {
   static constexpr u32 turn = STAGES == 1 ? 2 : STAGES;
   FragmentPlaces<LoaderA::tile_along_k, In, INSTR, LoaderA::Tile, rows, STAGES, a_stride> a_places;
+#if DIRECT
+  NoPlaces b_places;
+#else
   FragmentPlaces<LoaderB::tile_along_k, In, INSTR, LoaderB::Tile, columns, STAGES, b_stride>
       b_places;
+#endif
 
   // Walks at most so many steps. Returns how many it walked.
   GRETA_DEVICE u32 walk_whole(u32 steps, Sums& sums) {
@@ -38,6 +42,9 @@ struct WholeSteps : Operands {
     b.go_whole();
     a_places.set(0, wave.row);
     b_places.set(b_first, wave.col);
+#if DIRECT
+    direct.go_whole();
+#endif
     // From here on the second half of the waves is one barrier behind.
     const bool behind = wave_index() >= THREADS / WAVE / 2;
     if (PINGPONG && behind) loose_barrier();
@@ -45,6 +52,9 @@ struct WholeSteps : Operands {
     if (PINGPONG && !behind) loose_barrier();
     a.stop_whole();
     b.stop_whole();
+#if DIRECT
+    direct.stop_whole(turns * turn);
+#endif
     return turns * turn;
   }
 
@@ -52,21 +62,20 @@ struct WholeSteps : Operands {
   template <u32 step>
   GRETA_DEVICE void walk_turn(Sums& sums) {
     if constexpr (step < turn) {
-      constexpr u32 from = step % STAGES;
       if constexpr (PINGPONG) {
-        take_turns<from>(sums);
+        take_turns<step % STAGES>(sums);
       } else if constexpr (INTERLEAVE > 0 && GRETA_INTERLEAVES) {
-        interleave_step<from>(sums);
+        interleave_step<step>(sums);
       } else {
-        walk_step<from>(sums);
+        walk_step<step>(sums);
       }
       walk_turn<step + 1>(sums);
     }
   }
 
-  template <u32 from>
+  template <u32 step>
   GRETA_DEVICE void walk_step(Sums& sums) {
-    constexpr u32 next = (from + 1) % STAGES;
+    constexpr u32 from = step % STAGES, next = (from + 1) % STAGES;
     GRETA_UNROLL
     for (u32 depth = 0; depth < depths; ++depth) {
       const bool last = depth + 1 == depths;
@@ -79,6 +88,7 @@ struct WholeSteps : Operands {
 #if !ASYNC
       if (depth == 0) fetch_whole();
 #endif
+      if (depth == 0) load_direct(step + 1);
       keep_order();
       if (FRAGMENTS == 2) wait_for_fragments<0>();
       if (PRIORITY == 1) set_priority<1>();
@@ -92,7 +102,7 @@ struct WholeSteps : Operands {
 #if ASYNC
         if (depth < copying_depths) copy_whole(depth * rows + i, (from + STAGES - 1) % STAGES);
 #endif
-        multiply_row(depth % FRAGMENTS, i, sums);
+        multiply_row(depth % FRAGMENTS, columns_of(step, depth), i, sums);
         keep_order();
       }
       if (PRIORITY == 1) set_priority<0>();
@@ -100,22 +110,28 @@ struct WholeSteps : Operands {
     if (FRAGMENTS == 1) arrive_whole(next);
   }
 
+#if DIRECT
+  static constexpr u32 direct_loads = DirectLoader::loads;
+#else
+  static constexpr u32 direct_loads = 0;
+#endif
   // Accesses to memory of a depth in interleave_step().
   static constexpr u32 fragment_reads =
       rows * decltype(a_places)::reads + columns * decltype(b_places)::reads;
-  static constexpr u32 loads = ASYNC ? 0 : LoaderA::loads + LoaderB::loads;
+  static constexpr u32 loads = (ASYNC ? 0 : LoaderA::loads + LoaderB::loads) + direct_loads;
   static constexpr u32 puts = ASYNC || STAGES == 1 ? 0 : LoaderA::puts + LoaderB::puts;
   // The depth in which the next stage is written: before that of the barrier.
   static constexpr u32 putting_depth = depths - FRAGMENTS;
 
   // All accesses of a depth come before its products in the source.
-  template <u32 from>
+  template <u32 step>
   GRETA_DEVICE void interleave_step(Sums& sums) {
-    interleave_depth<from, 0>(sums);
-    if (FRAGMENTS == 1) arrive_interleaved((from + 1) % STAGES);
+    interleave_depth<step, 0>(sums);
+    if (FRAGMENTS == 1) arrive_interleaved((step + 1) % STAGES);
   }
-  template <u32 from, u32 depth>
+  template <u32 step, u32 depth>
   GRETA_DEVICE void interleave_depth(Sums& sums) {
+    constexpr u32 from = step % STAGES;
     constexpr bool last = depth + 1 == depths, across = FRAGMENTS == 2 && last;
     constexpr u32 next = (from + 1) % STAGES, stage = across ? next : from;
     constexpr u32 read = (depth + FRAGMENTS - 1) % depths, set = read % FRAGMENTS;
@@ -136,7 +152,8 @@ struct WholeSteps : Operands {
     if (depth == 0) fetch_whole();
     if (puts > 0 && depth == putting_depth) put_whole(next);
 #endif
-    multiply_anywhere(depth % FRAGMENTS, sums);
+    if (depth == 0) load_direct(step + 1);
+    multiply_anywhere(depth % FRAGMENTS, columns_of(step, depth), sums);
     // The first product needs two fragments. Two more reads are on their way then.
     constexpr u32 first = decltype(a_places)::reads + decltype(b_places)::reads;
     constexpr u32 ahead = FRAGMENTS == 1 ? smaller(first + 2, fragment_reads) : 0;
@@ -146,7 +163,7 @@ struct WholeSteps : Operands {
     keep_here(sums);
     if (PRIORITY == 1) set_priority<0>();
     keep_order();
-    if constexpr (!last) interleave_depth<from, depth + 1>(sums);
+    if constexpr (!last) interleave_depth<step, depth + 1>(sums);
   }
   GRETA_DEVICE void arrive_interleaved(u32 to_stage) {
     if (puts > 0) {
@@ -155,13 +172,13 @@ struct WholeSteps : Operands {
       arrive_whole(to_stage);
     }
   }
-  GRETA_DEVICE void multiply_anywhere(u32 set, Sums& sums) const {
+  GRETA_DEVICE void multiply_anywhere(u32 set, const Columns& b, Sums& sums) const {
     GRETA_UNROLL
     for (u32 i = 0; i < rows; ++i) {
       GRETA_UNROLL
       for (u32 l = 0; l < columns; ++l) {
         const u32 j = i % 2 == 0 ? l : columns - 1 - l;
-        Core::multiply_anywhere(sums[i][j], a_fragments[set][i], b_fragments[set][j]);
+        Core::multiply_anywhere(sums[i][j], a_fragments[set][i], b[j]);
       }
     }
   }
@@ -210,7 +227,7 @@ struct WholeSteps : Operands {
       keep_order();
       if (PRIORITY == 1) set_priority<1>();
       GRETA_UNROLL
-      for (u32 i = first; i < end; ++i) multiply_row(0, i, sums);
+      for (u32 i = first; i < end; ++i) multiply_row(0, columns_of(0, 0), i, sums);
       if (PRIORITY == 1) set_priority<0>();
       keep_order();
       loose_barrier();
@@ -257,7 +274,7 @@ struct WholeSteps : Operands {
     await_copies();
 #else
     if (STAGES == 1) shared_barrier();
-    wait_for_loads();
+    if (!DIRECT) wait_for_loads();  // else B's may stay under way
     put_whole(to_stage);
 #endif
     shared_barrier();
@@ -266,9 +283,15 @@ struct WholeSteps : Operands {
   GRETA_DEVICE void read_a(u32 set, u32 from, u32 depth, u32 i) {
     a_fragments[set][i] = a_places.load(shared, from, i, depth);
   }
+#if DIRECT
+  GRETA_DEVICE void read_b(u32, u32, u32, u32) {}
+  GRETA_DEVICE void load_direct(u32 step) { direct.load_whole(b_steps[step % 2]); }
+#else
   GRETA_DEVICE void read_b(u32 set, u32 from, u32 depth, u32 j) {
     b_fragments[set][j] = b_places.load(shared, from, j, depth);
   }
+  GRETA_DEVICE void load_direct(u32) {}
+#endif
   // The fragments of a depth ahead: those of B first, all before the last row of products.
   GRETA_DEVICE void read_places(u32 set, u32 from, u32 depth, u32 part) {
     constexpr u32 parts = rows > 1 ? rows - 1 : 1;

@@ -21,7 +21,8 @@ void main() {
   const uint col = uint(id % args.n);
   if (!enter_group(1, row)) return;
   uint64_t a = MATRIX_A + uint64_t(row) * (A_ALONG_K != 0 ? A_LINES : 1) * IN_BYTES;
-  uint64_t b = MATRIX_B + uint64_t(col) * (B_ALONG_K != 0 ? B_LINES : 1) * IN_BYTES;
+  const uint64_t first_b = MATRIX_B + b_line(col) * IN_BYTES;
+  uint64_t b = first_b;
   const uint64_t a_step = uint64_t(A_ALONG_K != 0 ? 1 : A_LINES) * IN_BYTES;
   const uint64_t b_step = uint64_t(B_ALONG_K != 0 ? 1 : B_LINES) * IN_BYTES;
   float sum = 0.0;
@@ -33,6 +34,9 @@ void main() {
   float squares = 0.0, some = 0.0;
 #endif
   for (uint k = 0; k < args.k; ++k) {
+#if B_PANELS
+    b = first_b + b_along(k) * IN_BYTES;
+#endif
     float x = load_in(a);
 #if NORM
     some = fma(x, x, some);

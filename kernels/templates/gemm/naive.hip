@@ -20,7 +20,8 @@ GRETA_KERNEL(THREADS) GEMM_ENTRY(naive)(GEMM_PARAMETERS) {
   const Arguments args = of_group(all, group);
   const u32 row = group.row, col = u32(id % n);
   const In* a_next = args.a + u64(row) * (A_ALONG_K ? stride_a(args) : 1);
-  const In* b_next = args.b + u64(col) * (B_ALONG_K ? stride_b(args) : 1);
+  const In* const b_first = args.b + b_line(args, col);
+  const In* b_next = b_first;
   const u64 a_step = A_ALONG_K ? 1 : stride_a(args), b_step = B_ALONG_K ? 1 : stride_b(args);
   float sum = 0.0f;
 #if GATED
@@ -30,6 +31,7 @@ GRETA_KERNEL(THREADS) GEMM_ENTRY(naive)(GEMM_PARAMETERS) {
   float squares = 0.0f, some = 0.0f;
 #endif
   for (u32 i = 0; i < k; ++i, a_next += a_step, b_next += b_step) {
+    if (B_PANELS) b_next = b_first + b_along(args, i);
     float x = to_float(*a_next);
 #if NORM
     some = multiply_add(x, x, some);

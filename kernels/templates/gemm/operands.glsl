@@ -61,6 +61,34 @@ uint64_t line_place(bool pairs, uint line, uint stride) {
   return pairs ? (line / 2 + line % 2 * uint64_t(args.n)) * stride : uint64_t(line) * stride;
 }
 
+// Where B lies in panels of 16 lines, of whose chunks of 8 elements those of all lines at one k follow
+// each other (B_PANELS), and else line by line. Where line `line` of B begins, and how far after that
+// its element k is, in elements.
+#if !defined(B_PANELS)
+#define B_PANELS 0
+#endif
+#if B_PANELS && (!A_ALONG_K || !B_ALONG_K || !(IN_F16 || IN_BF16))
+#error "panels have 16 bits in layout nt"
+#endif
+uint64_t b_line(uint64_t line) {
+#if B_PANELS
+  return line / 16 * 16 * args.k + uint(line) % 16 * 8;
+#else
+  return line * (B_ALONG_K != 0 ? B_LINES : 1);
+#endif
+}
+// The same of a tile's line; `pairs`: these alternate between gates and ups.
+uint64_t panel_place(bool pairs, uint line) {
+  return b_line(pairs ? line / 2 + line % 2 * uint64_t(args.n) : uint64_t(line));
+}
+uint64_t b_along(uint k) {
+#if B_PANELS
+  return uint64_t(k / 8) * 128 + k % 8;
+#else
+  return k * uint64_t(B_ALONG_K != 0 ? 1 : B_LINES);
+#endif
+}
+
 // The matrices and rows of the product: with GROUPED those of the current group (groups.glsl).
 #if GROUPED
 uint64_t group_a, group_b, group_c, group_residual;

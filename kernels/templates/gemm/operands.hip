@@ -91,6 +91,30 @@ GRETA_DEVICE u32 stride_b(const Arguments& args) {
 }
 GRETA_DEVICE u32 stride_c(const Arguments& args) { return LDC > 0 ? LDC : args.n; }
 
+// Where B lies in panels of 16 lines, of whose chunks of 8 elements those of all lines at one k follow
+// each other (B_PANELS), and else line by line. Where line `line` of B begins, and how far after that
+// its element k is, in elements.
+#if !defined(B_PANELS)
+#define B_PANELS 0
+#endif
+#if B_PANELS && (!A_ALONG_K || !B_ALONG_K || LDB > 0 || !(IN_F16 || IN_BF16))
+#error "panels have 16 bits in layout nt without a leading dimension"
+#endif
+GRETA_DEVICE u64 b_line(const Arguments& args, u64 line) {
+#if B_PANELS
+  return line / 16 * 16 * args.k + line % 16 * 8;
+#else
+  return line * (B_ALONG_K ? stride_b(args) : 1);
+#endif
+}
+GRETA_DEVICE u64 b_along(const Arguments& args, u32 k) {
+#if B_PANELS
+  return u64(k / 8) * 128 + k % 8;
+#else
+  return u64(k) * (B_ALONG_K ? 1 : stride_b(args));
+#endif
+}
+
 // Columns of the product.
 GRETA_DEVICE u32 product_cols(const Arguments& args) { return GATED ? 2 * args.n : args.n; }
 // Elements from the line of a gate in B to that of its up; 0 where lines are no pairs.

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "kernels/model/problem_rules.hpp"
+#include "kernels/model/weight_panels.hpp"
 #include "kernels/planning/number_attribute.hpp"
 #include "kernels/planning/stride_attributes.hpp"
 
@@ -99,6 +100,8 @@ Result<void> from_columns(ProblemRequest& request) {
       return bad_field("shared", "b", "can't be A of the transposed product: B must differ");
     if (name == "prologue" && value != "none")
       return bad_field("prologue", value, "needs row-major matrices");
+    if (name == "packing" && value != "rows")
+      return bad_field("packing", value, "needs row-major matrices");
   }
   return {};
 }
@@ -125,6 +128,21 @@ Result<void> check_apart(const Shape& s) {
   if (!a) return a;
   auto b = check_step(s, "b_batch_stride", s.b_step, s.b_lines(), s.b_length(), s.b_stride());
   return b ? check_step(s, "c_batch_stride", s.c_step, s.m, s.n, s.c_stride()) : b;
+}
+
+Result<void> check_panels(const Problem& problem) {
+  const Shape s = shape_of(problem);
+  if (!s.panels) return {};
+  const auto needs = [](const std::string& what) { return bad_field("packing", "panels", what); };
+  if (bits_of(s.in) != 16) return needs("needs dtype f16 or bf16");
+  if (!s.a_along_k || !s.b_along_k) return needs("needs layout nt");
+  if (s.n % panel_rows != 0) return needs(fmt::format("needs n of a multiple of {}", panel_rows));
+  constexpr std::int64_t unit = panel_unit_bytes / 2;
+  if (s.k % unit != 0) return needs(fmt::format("needs k of a multiple of {}", unit));
+  if (s.ldb > 0) return needs("needs packed rows, without ldb");
+  if (s.b_offset % unit != 0 || s.b_step % unit != 0)
+    return needs(fmt::format("needs b_offset and b_batch_stride of multiples of {}", unit));
+  return {};
 }
 
 std::vector<Attribute> place_attributes() {

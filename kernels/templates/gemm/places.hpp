@@ -11,6 +11,8 @@ namespace greta::kernels::gemm {
 /// Returns the operands of a problem. The matrices of a batch are blocks of rows.
 std::vector<TensorSpec> tensors(const Problem& problem);
 
+/// Checks that B can lie in panels, if it does.
+Result<void> check_panels(const Problem& problem);
 /// Checks that the matrices of a batch do not overlap.
 Result<void> check_apart(const Shape& shape);
 

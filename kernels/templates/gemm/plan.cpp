@@ -42,6 +42,7 @@ Defines problem_defines(const Shape& shape) {
       {"STORE_VEC", shape.c_unit() % 4 == 0 ? "4" : "1"},
   };
   defines.insert(defines.end(), own.begin(), own.end());
+  if (shape.panels) defines.emplace_back("B_PANELS", "1");
   return defines;
 }
 

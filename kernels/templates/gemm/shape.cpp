@@ -45,6 +45,7 @@ Shape shape_of(const Problem& problem) {
   shape.epsilon = rows::epsilon(problem);
   shape.alpha = finite_number(problem.attribute("alpha", "1")).value();
   shape.beta = finite_number(problem.attribute("beta", "0")).value();
+  shape.panels = problem.attribute("packing", "rows") == "panels";
   shape.tf32x3 = problem.attribute("math", "exact") == "tf32x3";
   shape.lda = problem.stride("lda", shape.a_length());
   shape.ldb = problem.stride("ldb", shape.b_length());

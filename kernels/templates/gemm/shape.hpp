@@ -23,6 +23,7 @@ struct Shape : RowGroups {
   DType out = DType::f32;
   bool a_along_k = true;   ///< K is contiguous in A: layouts nn and nt
   bool b_along_k = false;  ///< K is contiguous in B: layouts nt and tt
+  bool panels = false;     ///< B's rows lie in panels of 16 (attribute packing, weight_panels.hpp)
   bool bias = false;
   bool residual = false;
   int activation = 0;  ///< 0 none, 1 silu, 2 gelu; as in operands.glsl

@@ -1,5 +1,6 @@
 #include "kernels/templates/gemm/tensor_maps.hpp"
 
+#include "kernels/model/weight_panels.hpp"
 #include "kernels/planning/device_limits.hpp"
 
 namespace greta::kernels::gemm {
@@ -44,6 +45,14 @@ void add_tensor_maps(std::vector<Argument>& arguments, const Shape& shape, const
     auto& pairs = std::get<TensorMapArgument>(map_b).map;
     pairs.rows = static_cast<std::uint64_t>(2 * (lines_b - shape.n));
     pairs.pair_bytes = static_cast<std::uint64_t>(shape.n) * pairs.row_bytes;
+  }
+  if (shape.panels) {  // rows are panels, of which a box has 16 bytes of each line
+    auto& panels = std::get<TensorMapArgument>(map_b).map;
+    panels.columns = static_cast<std::uint64_t>(shape.k * panel_rows);
+    panels.rows /= panel_rows;
+    panels.row_bytes *= panel_rows;
+    panels.box_rows /= panel_rows;
+    panels.plain_bytes = panel_rows * panel_unit_bytes;
   }
   arguments.push_back(std::move(map_b));
 }

@@ -2,20 +2,22 @@
 // as f32 with K as the slow dimension; or copies it there past the registers. Where `along_k`, K is
 // contiguous in the operand. `span` is the tile's extent in m or n; a row of it in shared memory
 // takes `pitch` floats. The vectors of a line divide the threads, or are a multiple of them. The last
-// load may be one of some threads only. `pairs`: lines alternate between gates and ups.
+// load may be one of some threads only. `pairs`: lines alternate between gates and ups. `panels`: they
+// lie in panels of 16 (operands.hip).
 #pragma once
 
 #include "common/async_copy.hip"
 #include "gemm/operands.hip"
 
-template <bool along_k, u32 span, u32 vec, u32 pitch, bool pairs = false>
+template <bool along_k, u32 span, u32 vec, u32 pitch, bool pairs = false, bool panels = false>
 struct TileLoader {
+  static_assert(!panels || along_k, "lines of panels lie along k");
   static constexpr u32 groups = (along_k ? BK : span) / vec;  // vectors of a line of memory
   static constexpr u32 vectors = span * BK / vec;
   static constexpr u32 loads = (vectors + THREADS - 1) / THREADS;
   static_assert(THREADS % groups == 0 || groups % THREADS == 0, "loads are at constant distances");
 
-  const In* next;  // this thread's first vector of the K step to load next
+  const In* next;  // this thread's first vector of the K step to load next; of panels the step itself
   u32 stride;      // elements from one line to the next, or from one pair of lines
   u64 pair;        // and from a gate's line to that of its up
   u32 first, end;  // where the tile starts in m or n, and where the operand ends
@@ -44,6 +46,10 @@ struct TileLoader {
 
   // Elements from the first line to this one; `line` is even where it is added to others.
   GRETA_DEVICE u64 place(u32 line) const {
+    if constexpr (panels) {
+      const u32 own = pairs ? line / 2 : line;
+      return u64(own / 16) * 16 * stride + own % 16 * 8 + (pairs ? line % 2 * pair : 0);
+    }
     return pairs ? u64(line / 2) * stride + line % 2 * pair : u64(line) * stride;
   }
   // From the first load's line to that of load i.
@@ -52,12 +58,17 @@ struct TileLoader {
     return place(i * THREADS / groups);
   }
   // From a thread's first vector to the one of load i.
-  GRETA_DEVICE u64 beyond_first(u32 i) const { return further(i) + i * THREADS % groups * vec; }
+  GRETA_DEVICE u64 beyond_first(u32 i) const {
+    if constexpr (panels) return place(first + line(i)) + offset(i) / 8 * 128 + offset(i) % 8;
+    return further(i) + i * THREADS % groups * vec;
+  }
   GRETA_DEVICE bool inside(u32 i, u32 k0, u32 k_end) const {
     return along_k ? first + line(i) < end && k0 + offset(i) < k_end
                    : first + offset(i) < end && k0 + line(i) < k_end;
   }
-  GRETA_DEVICE void next_step() { next += along_k ? u64(BK) : u64(BK) * stride; }
+  GRETA_DEVICE void next_step() {
+    next += panels ? u64(BK) * 16 : along_k ? u64(BK) : u64(BK) * stride;
+  }
 
   GRETA_DEVICE void start(const In* operand, u32 extent, u32 line_stride, u32 tile, u32 k0,
                           u64 pair_distance = 0) {
@@ -66,6 +77,10 @@ struct TileLoader {
     pair = pair_distance;
     first = tile;
     end = extent;
+    if constexpr (panels) {
+      next = operand + u64(k0) * 16;
+      return;
+    }
     next = operand + (along_k ? place(tile + line(0)) + k0 + offset(0)
                               : u64(k0 + line(0)) * stride + tile + offset(0));
   }

@@ -86,6 +86,7 @@ uint64_t a_next, b_next;  // this thread's first vector of the K step to load ne
 #define ALONG_K B_ALONG_K
 #define STRIDE B_LINES
 #define PAIRS GATED
+#define PANELS B_PANELS
 #include "gemm/tile_loader.glsl"
 
 // Address of an operand's vector number `tid` of the K step at k0.
@@ -108,7 +109,7 @@ void load(uint k0, uint k_end) {
     load_b(k0, k_end, false);
   }
   a_next += uint64_t(BK) * (A_ALONG_K != 0 ? 1 : A_LINES) * IN_BYTES;
-  b_next += uint64_t(BK) * (B_ALONG_K != 0 ? 1 : B_LINES) * IN_BYTES;
+  b_next += b_along(BK) * IN_BYTES;
 }
 
 void store(uint stage) {
@@ -140,8 +141,12 @@ void main() {
   const uint k_begin = min(gl_WorkGroupID.z * args.slice, args.k);
   const uint k_end = min(k_begin + args.slice, args.k);
   a_next = first_vector(MATRIX_A, A_ALONG_K != 0, false, BM, VA, row0, A_LINES, k_begin);
+#if B_PANELS
+  b_next = MATRIX_B + b_along(k_begin) * IN_BYTES;
+#else
   b_next = first_vector(MATRIX_B, B_ALONG_K != 0, GATED != 0, BN, VB, col0, B_LINES,
                         k_begin);
+#endif
   // Bundles of 32 threads cover LX x LY pieces: neighbours read the same or adjacent 16 bytes.
   const uint bundle = tid / 32, lane = tid % 32;
   const uint tx = bundle % (TX / LX) * LX + lane % LX;

@@ -52,7 +52,7 @@ constexpr u32 a_pitch = BM + PAD, b_pitch = BN + PAD;
 
 struct Loaders {
   TileLoader<A_ALONG_K, BM, VA, a_pitch> a;
-  TileLoader<B_ALONG_K, BN, VB, b_pitch, GATED> b;
+  TileLoader<B_ALONG_K, BN, VB, b_pitch, GATED, B_PANELS> b;
   static constexpr u32 copies = decltype(a)::loads + decltype(b)::loads;
 
   // No element of the K step lies outside the matrices.

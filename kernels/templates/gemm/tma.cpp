@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "kernels/model/weight_panels.hpp"
 #include "kernels/planning/cluster_units.hpp"
 #include "kernels/planning/resident_work.hpp"
 #include "kernels/templates/gemm/alignment.hpp"
@@ -60,6 +61,14 @@ std::vector<Constraint> tile_constraints(const Shape& shape, const DeviceInfo& d
         [=](const Config& c) { return kernel.has_registers(c); }}},
   };
   append(list, tiled_product(shape, true));
+  if (shape.panels) {
+    list.push_back({"panels",
+                    "boxes of panels have no gates beside their ups, and a workgroup copies whole "
+                    "panels: BN / CLUSTER_M must be a multiple of 16",
+                    !shape.gated && p["BN"] % (16 * p["CLUSTER_M"]) == 0});
+    list.push_back({"batch_panels", "the distance of B must be of whole panels",
+                    Expression(shape.b_step % (panel_rows * shape.k) == 0)});
+  }
   if (shape.gated) {
     list.push_back({"gates_of_one", "gates of a batch are not in one tensor map",
                     shape.grouping != Grouping::batch});

@@ -86,7 +86,11 @@ constexpr u32 few_registers = 24;
 constexpr u32 many_registers = GROUPS == 2 ? 240 : GROUPS == 3 ? 160 : 112;
 
 typedef MappedTile<A_ALONG_K, BM, CLUSTER_N> MappedA;
+#if B_PANELS
+typedef MappedPanels<BN, CLUSTER_M> MappedB;
+#else
 typedef MappedTile<B_ALONG_K, BN, CLUSTER_M, GATED> MappedB;
+#endif
 
 constexpr u32 stage_bytes = MappedA::Tile::bytes + MappedB::Tile::bytes;
 constexpr u32 tiles_bytes = STAGES * stage_bytes;

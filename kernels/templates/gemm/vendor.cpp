@@ -14,6 +14,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
        !device.matrix_library.empty()},
       {"product", "the library computes no norm, activation or gate",
        !shape.norm && shape.activation == 0 && !shape.gated},
+      {"packing", "the library reads rows of B, no panels", !shape.panels},
       {"one_addend", "the library adds one matrix: the residual or C's old value",
        !shape.residual || shape.beta == 0},
   };

@@ -11,7 +11,8 @@ greta_gemm_options greta_gemm_defaults() {
           nullptr,
           nullptr,
           1e-5F,
-          0};
+          0,
+          GRETA_NOT_PACKED};
 }
 
 greta_quantized_gemm_options greta_quantized_gemm_defaults() {

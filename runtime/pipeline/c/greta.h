@@ -326,6 +326,9 @@ typedef struct greta_gemm_options {
   /* nonzero: products of f32 may be computed as three of TF32, within f32's bound. In headers before
    * 2026-11-25 padding is here, which must be zero as greta_gemm_defaults() leaves it. */
   int32_t tf32x3;
+  /* GRETA_NOT_PACKED, or GRETA_PANELS: B, of f16 or bf16 with GRETA_NT, has panels of rows, its shape
+   * is that of rows; of 64 bits, so that no padding follows */
+  int64_t packing;
 } greta_gemm_options;
 
 typedef struct greta_quantized_gemm_options {

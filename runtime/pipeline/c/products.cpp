@@ -65,6 +65,10 @@ greta_status greta_gemm(greta_operations* operations, const greta_tensor* a, con
     wanted.norm_weight = call.maybe(given.norm_weight, "norm_weight");
     wanted.norm_epsilon = given.norm_epsilon;
     wanted.tf32x3 = given.tf32x3 != 0;
+    if (given.packing != GRETA_NOT_PACKED && given.packing != GRETA_PANELS) {
+      refuse(fmt::format("packing is {}; allowed: GRETA_NOT_PACKED, GRETA_PANELS", given.packing));
+    }
+    wanted.panels = given.packing == GRETA_PANELS;
     return call->gemm(call(a, "a"), call(b, "b"), call(c, "c"), wanted);
   });
 }

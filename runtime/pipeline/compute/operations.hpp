@@ -28,6 +28,9 @@ struct GemmOptions {
   float beta = 0;   ///< factor of C's old value
   /// Whether products of f32 may be computed as three of TF32, within the same error bound.
   bool tf32x3 = false;
+  /// Whether B, of f16 or bf16 in layout nt, lies in panels of 16 rows (docs/gemm.md); its shape is
+  /// that of rows, [n, k] without gaps, n is a multiple of 16 and k of 8.
+  bool panels = false;
   Tensor bias{};      ///< [columns of B], of C's type; empty: none
   Tensor residual{};  ///< shape and type of C; empty: none
   /// [k], of A's type: A, of at most 8 rows, is replaced by its rmsnorm with this weight. Empty: A

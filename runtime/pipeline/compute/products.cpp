@@ -108,6 +108,7 @@ Result<void> Operations::gemm(const Tensor& a, const Tensor& b, const Tensor& c,
   if (options.alpha != 1) set(problem, "alpha", number(options.alpha));
   if (options.beta != 0) set(problem, "beta", number(options.beta));
   if (options.tf32x3) set(problem, "math", "tf32x3");
+  if (options.panels) set(problem, "packing", "panels");
   set_matrix(problem, 'a', batch, {a});
   set_matrix(problem, 'b', batch, {b});
   set_matrix(problem, 'c', batch, {c, options.residual});

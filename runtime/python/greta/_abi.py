@@ -50,7 +50,7 @@ class GemmOptions(Structure):
     _fields_ = [
         ("size", c_size_t), ("layout", c_int32), ("activation", c_int32), ("alpha", c_float),
         ("beta", c_float), ("bias", HANDLE), ("residual", HANDLE), ("norm_weight", HANDLE),
-        ("norm_epsilon", c_float), ("tf32x3", c_int32)]
+        ("norm_epsilon", c_float), ("tf32x3", c_int32), ("packing", c_int64)]
 
 
 class QuantizedGemmOptions(Structure):

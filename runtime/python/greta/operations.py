@@ -70,19 +70,21 @@ class Operations:
              activation: str = "none", alpha: float = 1.0, beta: float = 0.0,
              bias: Operand | None = None, residual: Operand | None = None,
              norm_weight: Operand | None = None, norm_epsilon: float = 1e-5,
-             tf32x3: bool = False) -> None:
+             tf32x3: bool = False, packing: str = "rows") -> None:
         """C = act(alpha norm(A) B + bias + residual + beta C)
 
         layout: "nn", "nt" (B is transposed), "tn" (A is) or "tt". activation: "none", "silu", "gelu",
         or gated "swiglu" and "geglu", where the first half of B's columns are gates. norm_weight:
         A, of at most 8 rows, is replaced by its rmsnorm. tf32x3: products of f32 may be computed as
-        three of TF32, within the bound of f32. If b has three dimensions, the first is
+        three of TF32, within the bound of f32. packing "panels": b, of f16 or bf16 with layout "nt",
+        lies in panels of 16 rows, and has the shape of rows. If b has three dimensions, the first is
         that of a batch, as in a and c."""
         self._call("gemm", {"a": a, "b": b, "c": c}, options={
             "layout": choose(_LAYOUTS, layout, "layout"),
             "activation": choose(_ACTIVATIONS, activation, "activation"),
             "alpha": alpha, "beta": beta, "bias": bias, "residual": residual,
-            "norm_weight": norm_weight, "norm_epsilon": norm_epsilon, "tf32x3": tf32x3})
+            "norm_weight": norm_weight, "norm_epsilon": norm_epsilon, "tf32x3": tf32x3,
+            "packing": 4 * choose(("rows", "panels"), packing, "packing")})
 
     def grouped_gemm(self, a: Operand, b: Operand, groups: Operand, c: Operand, *,
                      layout: str = "nt", activation: str = "none") -> None:

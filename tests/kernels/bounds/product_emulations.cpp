@@ -50,6 +50,7 @@ class Products {
         columns_(columns),
         layout_(given.problem.attribute("layout", "nn")),
         splits_(given.problem.attribute("math", "exact") == "tf32x3"),
+        panels_(given.problem.attribute("packing", "rows") == "panels"),
         alpha_(given.number("alpha", "1")),
         a_(&given["A"][product * m_ * k_]),
         b_(&given["B"]
@@ -71,6 +72,7 @@ class Products {
       return weight_ != nullptr ? x(l) * Float(weight_[l]) : x(l);
     };
     const auto y = [&](std::size_t l) {
+      if (panels_) return Float(b_[col / 16 * 16 * k_ + l / 8 * 128 + col % 16 * 8 + l % 8]);
       return Float(b_[layout_.back() == 't' ? col * k_ + l : l * columns_ + col]);
     };
     Float sum = splits_ ? dot_of_splits(k_, weighted, y) : dot(k_, weighted, y);
@@ -86,7 +88,7 @@ class Products {
 
   std::size_t m_, k_, columns_;
   std::string layout_;
-  bool splits_;
+  bool splits_, panels_;
   float alpha_;
   const float *a_, *b_, *bias_, *weight_ = nullptr;  ///< weights of a norm
   std::vector<Float> inverse_roots_;                 ///< of a norm's rows
@@ -139,6 +141,8 @@ std::vector<Case> gemm_cases(const DTypes& types) {
            {3.8, 5.3, 8.5, 1.1, 1.1}),
       with("moderate", "90", "60", {{"layout", "nt"}}, {}, {4.2, 3.9, 11, 1.1, 1.1}),
       with("long", "20", "2000", {{"layout", "tn"}}, {}, {8.2, 7.3, 16, 1.2, 1.2}),
+      with("panels", "96", "56", {{"layout", "nt"}, {"packing", "panels"}}, {},
+           {0, 4, 11, 1.1, 1.1}),
       with("three products of TF32", "90", "60", {{"math", "tf32x3"}}, {}, {2.3, 0, 0, 0, 0}),
       with("scaled", "120", "2", {{"alpha", "0.3"}}, {}, {2.7, 4.3, 6.5, 1.1, 1.1}),
       with("bias", "120", "2", {{"epilogue", "bias"}}, large, {2.2, 2.2, 2.1, 1.1, 1.1}),

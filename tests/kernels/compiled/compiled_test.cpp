@@ -13,6 +13,7 @@
 #include <regex>
 #include <sstream>
 
+#include "kernels/sampling/candidates.hpp"
 #include "runtime/device/compile/listing.hpp"
 #include "runtime/device/hardware/architectures.hpp"
 #include "runtime/device/hardware/occupancy.hpp"
@@ -171,6 +172,24 @@ TEST_P(Compiled, ManyDefaultsSpillNothing) {
 
 TEST_P(Compiled, ManySamples) {
   sample(50, [](const auto&, const auto&) { return true; });
+}
+
+/// Panels need layout nt, which few samples have. Fragments that are loaded directly take
+/// registers.
+TEST_P(Compiled, Panels) {
+  const Operation& gemm = built_in("gemm");
+  for (const char* key :
+       {"gemm dtype=bf16 out=bf16 layout=nt packing=panels m=2 n=4096 k=4096",
+        "gemm dtype=f16 out=f16 layout=nt epilogue=swiglu packing=panels m=16 n=4096 k=4096",
+        "gemm dtype=bf16 out=bf16 layout=nt epilogue=bias packing=panels m=64 n=4096 k=4096",
+        "gemm dtype=f16 out=f16 layout=nt packing=panels m=4096 n=4096 k=4096"}) {
+    const Problem problem = Problem::parse(key).value();
+    expect_good(gemm, problem, gemm.default_config(problem, device_), true);
+    for (const auto& [same, config] :
+         kernels::sample_candidates(gemm, problem, device_, "matrix", 1, 5)) {
+      expect_good(gemm, same, config, false);
+    }
+  }
 }
 
 /// One architecture per generation; ManySamples covers the others.

@@ -44,6 +44,12 @@ std::vector<OperationCase> product_cases() {
        [](Operations& ops, const Operands& t) {
          return ops.gemm(t[0], t[1], t[2], {.tf32x3 = true});
        }},
+      {"GemmOfPanels",
+       "gemm dtype=f16 out=f16 layout=nt packing=panels m=6 n=32 k=40",
+       {{6, 40}, {32, 40}, {6, 32}},
+       [](Operations& ops, const Operands& t) {
+         return ops.gemm(t[0], t[1], t[2], {.layout = Layout::nt, .panels = true});
+       }},
       {"GemmOfABatch",
        "gemm dtype=f16 out=f32 layout=nt epilogue=bias m=6 n=24 k=40 batch=3",
        {{3, 6, 40}, {3, 24, 40}, {24}, {3, 6, 24}},
