@@ -97,19 +97,25 @@ struct TileLoader {
   }
 
 #if STAGES > 2
-  // Starts copying the K step to byte `to` of shared memory.
-  template <bool whole>
-  GRETA_DEVICE void copy(SharedMemory shared, u32 to, u32 k0, u32 k_end) {
+  // Whether a thread's loads of a K step differ in their lines alone.
+  static constexpr bool by_lines = THREADS % groups == 0;
+
+  // The number of lines from this thread's first one on whose vector lies inside the matrix.
+  GRETA_DEVICE u32 lines_inside(u32 k0, u32 k_end) const {
+    const u32 extent = first < end ? end - first : 0, left = k0 < k_end ? k_end - k0 : 0;
+    const u32 lines = along_k ? extent : left, elements = along_k ? left : extent;
+    return offset(0) < elements && line(0) < lines ? lines - line(0) : 0;
+  }
+
+  // Starts copy i of the K step to the tile at byte `to` of shared memory. `lines`: of lines_inside().
+  GRETA_DEVICE void copy(SharedMemory shared, u32 to, u32 i, u32 k0, u32 k_end, u32 lines) const {
     static_assert(sizeof(In) == 4 && (!along_k || vec == 1), "elements go where they are read");
-    GRETA_UNROLL
-    for (u32 i = 0; i < loads; ++i) {
-      if (!mine(i)) continue;
-      const u32 place = along_k ? offset(i) * pitch + (line(i) ^ exchanged(offset(i)))
-                                : line(i) * pitch + offset(i);
-      copy_lane_async<vec * 4>(shared, to + place * 4, next + beyond_first(i),
-                               whole || inside(i, k0, k_end));
-    }
-    next_step();
+    if (!mine(i)) return;
+    const u32 by = along_k ? exchanged(offset(i)) : 0;  // of the bits below 4
+    const u32 at = by_lines && line_step % 4 == 0 ? (line(0) ^ by) + i * line_step : line(i) ^ by;
+    const u32 place = along_k ? offset(i) * pitch + at : line(i) * pitch + offset(i);
+    copy_lane_async<vec * 4>(shared, to + place * 4, next + beyond_first(i),
+                             by_lines ? i * line_step < lines : inside(i, k0, k_end));
   }
 #endif
 

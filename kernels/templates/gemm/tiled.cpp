@@ -74,11 +74,11 @@ std::vector<Choice> first_choices(const Shape& shape, const DeviceInfo& device) 
 std::vector<Choice> more_choices(const Shape& shape, const DeviceInfo& device) {
   if (!copies(shape, device)) return {};
   constexpr Tile tiles[] = {
-      {128, 128, 8, 8},       {128, 256, 8, 16},     {256, 128, 16, 8}, {128, 64, 8, 8},
-      {64, 128, 8, 8},        {64, 64, 8, 8},        {96, 128, 8, 8},   {128, 96, 8, 8, 16, 4},
-      {96, 64, 8, 8},         {64, 96, 8, 8, 16, 4}, {128, 64, 8, 4},   {64, 64, 8, 4},
-      {128, 48, 8, 4, 16, 4}, {64, 48, 8, 4, 16, 4}, {48, 128, 4, 8},   {48, 64, 4, 8},
-      {64, 32, 8, 4},         {32, 128, 4, 8},       {32, 64, 4, 4}};
+      {128, 128, 8, 8},       {128, 128, 16, 8},      {128, 256, 16, 8},     {256, 128, 16, 8},
+      {128, 64, 8, 8},        {64, 128, 8, 8},        {64, 64, 8, 8},        {96, 128, 8, 8},
+      {128, 96, 8, 8, 16, 4}, {96, 64, 8, 8},         {64, 96, 8, 8, 16, 4}, {128, 64, 8, 4},
+      {64, 64, 8, 4},         {128, 48, 8, 4, 16, 4}, {64, 48, 8, 4, 16, 4}, {48, 128, 4, 8},
+      {48, 64, 4, 8},         {64, 32, 8, 4},         {32, 128, 4, 8},       {32, 64, 4, 4}};
   constexpr double least_filled = 0.8;  // of the last round of workgroups
   constexpr std::int64_t least_k = 64;  // of a slice
   const std::int64_t units = busy_workgroups(device);
@@ -193,9 +193,10 @@ double write_conflicts(bool along_k, const Config& config, const char* extent, c
   return std::max(1.0, static_cast<double>(config["BK"]) / config[width] / distinct);
 }
 
-/// Returns the share of the time in which products do not wait for reads of shared memory or for
-/// barriers, by the number of threads that run at once on a compute unit.
-double busy_share(const LaunchWork& work, const DeviceInfo& device) {
+/// Returns by how much waiting lengthens the products of threads with `sums` sums each: for reads
+/// of shared memory and for barriers, where few threads run at once on a compute unit, and between
+/// workgroups that walk `length` of K.
+double waiting(const LaunchWork& work, const DeviceInfo& device, double sums, double length) {
   if (vectorising_cpu(device)) return 1;  // threads run one after the other
   const double shared = std::max(device.unit_shared_memory_bytes, device.shared_memory_bytes);
   const double fit = std::min(static_cast<double>(register_file(device)) / work.registers,
@@ -208,7 +209,13 @@ double busy_share(const LaunchWork& work, const DeviceInfo& device) {
   const auto least = static_cast<double>(scheduled_threads(device));
   const double busy = 4 * least;
   const double threads = std::min(resident, of_unit) * work.threads;
-  return std::pow(std::clamp(threads, least, busy) / busy, slope);
+  if (sums <= 64) return std::pow(busy / std::clamp(threads, least, busy), slope);
+  // A thread with 128 sums has as many independent products as two with 64, but few workgroups run
+  // beside one that begins or stores its tile (results/2026-11-29-nvidia-h200-f32-copies).
+  constexpr double between = 30;  // of K
+  const double rounds = std::max(1.0, of_unit / resident);
+  return std::pow(busy / std::clamp(threads * std::min(sums / 64, 2.0), least, busy), slope) *
+         (1 + between / length * (1 - 1 / rounds));
 }
 
 KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& config) {
@@ -230,7 +237,9 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   // loop's own instructions.
   constexpr double of_loop = 6;
   const double others = (tm + tn) / 4 + of_loop / config["UNROLL"];
-  work.vector_flops = 2 * work.steps * bk * (bm * bn + threads * others) / busy_share(work, device);
+  const double length = static_cast<double>(shape.k) / (config.has("SPLIT") ? config["SPLIT"] : 1);
+  work.vector_flops =
+      2 * work.steps * bk * (bm * bn + threads * others) * waiting(work, device, tm * tn, length);
   // A bundle of LX x 32/LX threads reads (LX x TN + 32/LX x TM) different elements per step of K.
   work.shared_traffic = 4 * work.steps * bk *
                         (bm * write_conflicts(a_along_k, config, "BM", "VA") +

@@ -68,21 +68,38 @@ struct Loaders {
       b.template load<false>(k0, k_end);
     }
   }
+};
+
 #if STAGES > 2
-  GRETA_DEVICE void copy(SharedMemory shared, u32 stage, u32 k0, u32 k_end) {
+// Copies a K step to a stage of shared memory, in several parts.
+struct Copies {
+  static constexpr u32 of_a = decltype(Loaders::a)::loads, of_step = Loaders::copies;
+
+  Loaders& loaders;
+  SharedMemory shared;
+  u32 stage, k0, k_end;
+  u32 a_lines = loaders.a.lines_inside(k0, k_end), b_lines = loaders.b.lines_inside(k0, k_end);
+
+  // Starts part `part` of `parts`.
+  GRETA_DEVICE void start(u32 part, u32 parts) const {
     const u32 to_a = stage * BK * a_pitch * 4;
     const u32 to_b = (STAGES * a_pitch + stage * b_pitch) * BK * 4;
-    if (whole(k0, k_end)) {
-      a.template copy<true>(shared, to_a, k0, k_end);
-      b.template copy<true>(shared, to_b, k0, k_end);
-    } else {
-      a.template copy<false>(shared, to_a, k0, k_end);
-      b.template copy<false>(shared, to_b, k0, k_end);
+    GRETA_UNROLL
+    for (u32 i = part * of_step / parts; i < (part + 1) * of_step / parts; ++i) {
+      if (i < of_a) {
+        loaders.a.copy(shared, to_a, i, k0, k_end, a_lines);
+      } else {
+        loaders.b.copy(shared, to_b, i - of_a, k0, k_end, b_lines);
+      }
     }
-    close_copies();
   }
-#endif
+  GRETA_DEVICE void end() const {
+    close_copies();
+    loaders.a.next_step();
+    loaders.b.next_step();
+  }
 };
+#endif
 
 // Four elements of line K of a tile of this Loader, as it `exchanged` them.
 template <typename Loader>
@@ -157,37 +174,43 @@ GRETA_DEVICE void add_products(const Pieces& of, Sums& sums) {
 
 #if STAGES > 2
 // Walks all K steps. Each K is read while the one before it is multiplied, also a step's first one.
+// A copy holds the registers of its address for a while, for which the next one waits. So threads with
+// many sums, which have few others beside them, spread copies over the K of a step.
 GRETA_DEVICE void multiply_all(Loaders& loaders, SharedMemory shared, const float* a_tile,
                                const float* b_tile, u32 k0, u32 k_end, Sums& sums) {
+  constexpr u32 parts = UNROLL == BK && TM * TN > 64 ? 4 : 1, apart = BK / parts;
   const auto await_step = [] {
-    wait_for_copies<STAGES - 2, Loaders::copies>();
+    wait_for_copies<STAGES - 2, Copies::of_step>();
     block_barrier();
   };
-  u32 stage = 0, ahead = k0;  // what is copied next
-  const auto copy_ahead = [&] {
-    loaders.copy(shared, stage, ahead, k_end);
-    ahead += BK;
-    stage = stage + 1 == STAGES ? 0 : stage + 1;
-  };
   GRETA_UNROLL
-  for (u32 i = 0; i < STAGES - 1; ++i) copy_ahead();
+  for (u32 i = 0; i < STAGES - 1; ++i) {
+    const Copies copies{loaders, shared, i, k0 + i * BK, k_end};
+    copies.start(0, 1);
+    copies.end();
+  }
   await_step();
-  copy_ahead();
+  u32 stage = 0, done = STAGES - 1;  // stages: what is multiplied, and what all have read
   Pieces next;
   next.load(a_tile, b_tile, 0);
   for (; k0 < k_end; k0 += BK) {
     const float* a = a_tile + stage * BK * a_pitch;
     const float* b = b_tile + stage * BK * b_pitch;
+    const Copies copies{loaders, shared, done, k0 + (STAGES - 1) * BK, k_end};
+    done = stage;
+    stage = stage + 1 == STAGES ? 0 : stage + 1;
+    if (parts == 1) copies.start(0, 1);
     GRETA_NO_UNROLL
     for (u32 k = 0; k < BK; k += UNROLL) {
       GRETA_UNROLL
       for (u32 u = 0; u < UNROLL; ++u) {
         const Pieces now = next;
+        if (parts > 1 && u % apart == 0) copies.start(u / apart, parts);
         if (u + 1 < UNROLL || k + UNROLL < BK) {
           next.load(a, b, k + u + 1);
-        } else {  // all have read this step
+        } else {
+          copies.end();
           await_step();
-          copy_ahead();
           next.load(a_tile + stage * BK * a_pitch, b_tile + stage * BK * b_pitch, 0);
         }
         add_products(now, sums);

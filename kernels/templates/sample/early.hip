@@ -33,7 +33,7 @@ struct EarlyDraw : Draw {
     constexpr u32 shift = early_shift;
     const float step = scale / float(1U << shift);
     const float seen = reduce_threads<THREADS>(some, Larger{}, maxima) * step;
-    clear_bins();
+    s.clear_bins();
     // With a smaller scale, logits whose difference is no number in f32, and which have no
     // probability therefore, may lie in a bin.
     constexpr float least_scale = 0x1p-90f;

@@ -5,14 +5,8 @@
 // lies in them; histograms of the list find the distance.
 #pragma once
 
+#include "sample/list_search.hip"
 #include "sample/listing.hip"
-#include "sample/shared.hip"
-
-// What is kept: tokens nearer than `far`, and the first `ties` of those at `far`.
-struct Border {
-  u32 far, ties;
-  u64 mass;  // of all that is kept; no_mass: it is that of the row
-};
 
 GRETA_DEVICE constexpr u32 log2_of(u32 x) {
   return x == 1 ? 0 : 1 + log2_of(x / 2);
@@ -21,9 +15,6 @@ GRETA_DEVICE constexpr u32 log2_of(u32 x) {
 // Of early bins: differences and products in f32, and the fraction cut off, move a distance of less
 // than 2^29 by up to 65.
 constexpr int slack = 128;
-
-constexpr u32 no_count = 0xffffffffU;
-constexpr u64 no_mass = ~u64(0);
 
 enum Pass : u32 { counting, listing, tying };
 
@@ -90,20 +81,11 @@ struct Search {
     return smaller(inside >> shift, BINS - 1);
   }
 
-  // The least with which `bins`, a power of two, have the span.
-  GRETA_DEVICE static u32 shift_of(u32 span, u32 bins = BINS) {
-    return bit_length((span - 1) / bins);
-  }
   static constexpr u32 early_shift = 28 - log2_of(BINS);
 
   // The bins of the first search have 16 octaves.
   GRETA_DEVICE u32 first_shift() const {
     return early ? early_shift : shift_of(smaller(beyond, 1U << 28));
-  }
-
-  GRETA_DEVICE void clear_bins(u32 count = BINS * COPIES) const {
-    for (u32 i = thread_index(); i < count; i += THREADS) s.count[i] = 0;
-    block_barrier();
   }
 
   GRETA_DEVICE void count_in(u32 bin) const {
@@ -134,7 +116,7 @@ struct Search {
 
   // The histogram of a part of the row, with which the first search begins.
   GRETA_DEVICE void measure(u32 first, u32 end) const {
-    clear_bins();
+    s.clear_bins();
     const u32 shift = first_shift();
     walk(x, first, end, [&](float value, u32) {
       const u32 far = distance(value);
@@ -147,9 +129,13 @@ struct Search {
   // and what lies in the range is counted in bins, listed, or as ties of the section. Returns the
   // mass of what is nearer.
   GRETA_DEVICE u64 pass(Range range, u32 shift, Pass what) {
-    if (what == counting) clear_bins();
-    if (what == listing && thread_index() == 0) *s.listed = 0;
-    block_barrier();
+    if (what == counting) {
+      block_barrier();  // all have read the bins
+      s.clear_bins();
+    } else {
+      if (what == listing && thread_index() == 0) *s.listed = 0;
+      block_barrier();
+    }
     Sums own = {0, 0, 0};
     if (what == listing && most < float_from_bits(0x7f800000U)) {
       own = beyond < farthest ? list_range<true>(range) : list_range<false>(range);
@@ -280,48 +266,13 @@ struct Search {
     return target > 0 ? target : 1;
   }
 
-  // Where `count` of the list's tokens end, or with no_count the mass `target` of the row, in
-  // histograms of the list with exact masses.
-  GRETA_DEVICE Border find_in_list(u32 count, u64 target) const {
-    u32 *const low = s.count + list_bins, *const high = low + list_bins;
-    const u32 thread = thread_index();
-    Range range = held;
-    u64 nearer = held_mass;
-    while (range.span > 1) {
-      const u32 shift = shift_of(range.span, list_bins);
-      clear_bins(3 * list_bins);
-      for (u32 i = thread; i < *s.listed; i += THREADS) {
-        const u32 far = s.list_far[i], inside = far - range.from, bin = inside >> shift;
-        if (inside >= range.span) continue;
-        add_shared(s.count + bin, 1);
-        add_mass(low + bin, high + bin, weight_at(far));
-      }
-      block_barrier();
-      Mass own = {0, 0};
-      if (thread < list_bins) own = {s.count[thread], joined(low[thread], high[thread])};
-      const Scan<Mass> scan = scan_threads(own, s.masses);
-      const auto reached = [&](Mass sums) {
-        return count != no_count ? sums.count >= count : nearer + sums.least >= target;
-      };
-      if (thread == 0 && !reached(scan.all)) s.found[0] = {list_bins, 0, 0};
-      Mass before;
-      if (reaches(scan, reached, before)) s.found[0] = {thread, before.count, before.least};
-      block_barrier();
-      const Found found = s.found[0];
-      if (found.index == list_bins) return {beyond, 0, no_mass};
-      if (count != no_count) count -= found.count;
-      nearer += found.mass;
-      const u32 start = found.index << shift;
-      range = {range.from + start, smaller(1U << shift, range.span - start)};
-    }
-    return border_at(range.from, nearer, count, target);
-  }
+  GRETA_DEVICE ListSearch list_search() const { return {s, beyond, held, held_mass}; }
 
   // Where `count` tokens end, or with no_count the share top_p of `whole`, or of the row's mass if
   // that is no_mass. `measured`: the bins have the histogram of the row.
   GRETA_DEVICE Border find(u32 count, u64 whole, bool measured) {
     const bool by_count = count != no_count;
-    if (listed && held.from == 0) return find_in_list(count, share(whole));
+    if (listed && held.from == 0) return list_search().find(count, share(whole));
     listed = false;
     Range range = {0, beyond};
     u32 shift = first_shift(), before = 0;
@@ -336,7 +287,7 @@ struct Search {
           listed = true;
           held = range;
           held_mass = nearer;
-          return find_in_list(by_count ? count - before : no_count, share(whole));
+          return list_search().find(by_count ? count - before : no_count, share(whole));
         }
         if (what == listing) {  // early bins count a few less
           what = counting;
@@ -352,7 +303,8 @@ struct Search {
       }
       lower = 0;
       if (range.span == 1 && !measured) {
-        return border_at(range.from, nearer, by_count ? count - before : no_count, share(whole));
+        return list_search().border_at(range.from, nearer, by_count ? count - before : no_count,
+                                       share(whole));
       }
       measured = false;
 
@@ -375,7 +327,6 @@ struct Search {
       const u32 first = s.found[0].index, passed = s.found[0].count;
       const u32 last = s.found[1].index, until = s.found[1].count;
       const u32 inside = until - passed + (last < BINS ? s.count[last] : 0);
-      block_barrier();
       // Of few tokens in all, top-p also takes its share from the list.
       const bool few = by_count && before + passed + inside <= LIST;
       if (early) {
@@ -408,12 +359,5 @@ struct Search {
       }
       shift = shift_of(range.span);
     }
-  }
-
-  // `ties`: no_count if a mass is the target.
-  GRETA_DEVICE Border border_at(u32 far, u64 nearer, u32 ties, u64 target) const {
-    const u32 w = weight_at(far);
-    if (ties == no_count) ties = u32((target - nearer + w - 1) / w);
-    return {far, ties, nearer + u64(ties) * w};
   }
 };

@@ -49,6 +49,10 @@ struct Shared {
     for (u32 i = thread_index(); i < powers; i += THREADS) power[i] = power_at(i);
     block_barrier();
   }
+  GRETA_DEVICE void clear_bins(u32 bins = BINS * COPIES) const {
+    for (u32 i = thread_index(); i < bins; i += THREADS) count[i] = 0;
+    block_barrier();
+  }
   // Of far <= farthest.
   GRETA_DEVICE u32 weight_at(u32 far) const {
     return weight_of(far, power[far >> 15 & (powers - 1)]);
