@@ -6,6 +6,7 @@
 #include "kernels/model/byte_formats.hpp"
 #include "kernels/model/weight_formats.hpp"
 #include "kernels/model/weight_packing.hpp"
+#include "kernels/model/weight_panels.hpp"
 #include "runtime/device/dtype.hpp"
 
 namespace greta::kernels {

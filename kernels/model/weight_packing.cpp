@@ -88,18 +88,6 @@ std::int64_t bits_of_weights(const std::string& weights) {
   return weights == "int8" ? 8 : weights == "f16" || weights == "bf16" ? 16 : 4;
 }
 
-/// Calls body(place in rows, place in panels) for each unit of so many rows.
-template <typename Body>
-void each_unit(std::int64_t rows, std::int64_t row_bytes, const Body& body) {
-  parallel_parts(rows, [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t row = first; row < last; ++row) {
-      for (std::int64_t byte = 0; byte < row_bytes; byte += panel_unit) {
-        body(row * row_bytes + byte, panel_place(row, byte, row_bytes));
-      }
-    }
-  });
-}
-
 }  // namespace
 
 PackedMatrix packed_matrix_of(const Problem& problem) {
@@ -118,20 +106,6 @@ void repack_integers(const PackedMatrix& m, const std::byte* qweight, const std:
     }
   });
   if (order != nullptr) reorder(m, order, to);
-}
-
-void rows_to_panels(const std::byte* rows, std::int64_t count, std::int64_t row_bytes,
-                    std::byte* to) {
-  each_unit(count, row_bytes, [=](std::int64_t in_rows, std::int64_t in_panels) {
-    std::memcpy(to + in_panels, rows + in_rows, panel_unit);
-  });
-}
-
-void panels_to_rows(const std::byte* panels, std::int64_t count, std::int64_t row_bytes,
-                    std::byte* to) {
-  each_unit(count, row_bytes, [=](std::int64_t in_rows, std::int64_t in_panels) {
-    std::memcpy(to + in_rows, panels + in_panels, panel_unit);
-  });
 }
 
 void make_signed(std::byte* integers, std::int64_t count) {

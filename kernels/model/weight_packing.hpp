@@ -77,24 +77,6 @@ PackedMatrix packed_matrix_of(const Problem& problem);
 /// The multiple of which n is, for whole words of zero points and weights.
 constexpr std::int64_t packed_rows = 8;
 
-/// Rows can also lie in panels, for products whose lanes read the same bytes of neighbouring rows:
-/// a panel has 16 rows, and of these units of 16 bytes of each row one after the other, so that 16
-/// lanes read 256 bytes. It is the layout (16, 16) of AITER's shuffle_weight. Row r has byte i at
-/// panel_place().
-constexpr std::int64_t panel_rows = 16, panel_unit = 16;
-
-/// Returns where byte `i` of row `r` is. Requires rows of whole units.
-constexpr std::int64_t panel_place(std::int64_t r, std::int64_t i, std::int64_t row_bytes) {
-  return r / panel_rows * panel_rows * row_bytes + i / panel_unit * (panel_rows * panel_unit) +
-         r % panel_rows * panel_unit + i % panel_unit;
-}
-
-/// Writes rows as panels, or panels as rows. Requires whole panels and units. All cores take part.
-void rows_to_panels(const std::byte* rows, std::int64_t count, std::int64_t row_bytes,
-                    std::byte* to);
-void panels_to_rows(const std::byte* panels, std::int64_t count, std::int64_t row_bytes,
-                    std::byte* to);
-
 /// Writes the integers as n rows of k: of 4 bits the even one in the lower half of a byte, of 8
 /// bits unsigned. `qweight` needs no alignment. With `order`, weight i of a row is the stored
 /// weight order[i], or 0 where there is none of that number. All cores take part.

@@ -2,6 +2,7 @@
 
 #include "kernels/model/weight_groups.hpp"
 #include "kernels/model/weight_packing.hpp"
+#include "kernels/model/weight_panels.hpp"
 #include "kernels/reference/dequantized.hpp"
 #include "kernels/reference/gemm.hpp"
 #include "kernels/reference/references.hpp"

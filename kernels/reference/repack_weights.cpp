@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "kernels/model/weight_packing.hpp"
+#include "kernels/model/weight_panels.hpp"
 #include "kernels/reference/elements.hpp"
 #include "kernels/reference/references.hpp"
 

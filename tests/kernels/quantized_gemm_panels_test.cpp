@@ -10,6 +10,7 @@
 
 #include "kernels/model/problem_rules.hpp"
 #include "kernels/model/weight_packing.hpp"
+#include "kernels/model/weight_panels.hpp"
 #include "tests/kernels/hopper_runner.hpp"
 #include "tests/kernels/row_cases.hpp"
 

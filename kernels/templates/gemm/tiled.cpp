@@ -93,7 +93,9 @@ std::vector<Choice> more_choices(const Shape& shape, const DeviceInfo& device) {
       const double filled = static_cast<double>(all) / static_cast<double>(rounds * units);
       if (split > 1 && (filled < least_filled || rounds > 8)) continue;
       choices.push_back({tile, split});
-      if (may_transpose(shape, device)) choices.push_back({tile, split, true});
+      // Vectors are copied faster beside the products of more threads.
+      const bool few_threads = tile.tm * tile.tn > 64 && tile.bm * tile.bn == 128 * 128;
+      if (may_transpose(shape, device) && !few_threads) choices.push_back({tile, split, true});
       if (split > 1 && split <= most_in_cluster && has_clusters(device.architecture)) {
         choices.push_back({tile, split, false, 2});
       }
@@ -212,7 +214,7 @@ double waiting(const LaunchWork& work, const DeviceInfo& device, double sums, do
   if (sums <= 64) return std::pow(busy / std::clamp(threads, least, busy), slope);
   // A thread with 128 sums has as many independent products as two with 64, but few workgroups run
   // beside one that begins or stores its tile (results/2026-11-29-nvidia-h200-f32-copies).
-  constexpr double between = 30;  // of K
+  constexpr double between = 60;  // of K
   const double rounds = std::max(1.0, of_unit / resident);
   return std::pow(busy / std::clamp(threads * std::min(sums / 64, 2.0), least, busy), slope) *
          (1 + between / length * (1 - 1 / rounds));

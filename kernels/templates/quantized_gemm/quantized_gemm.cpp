@@ -6,6 +6,7 @@
 #include <string>
 
 #include "kernels/model/weight_groups.hpp"
+#include "kernels/model/weight_panels.hpp"
 #include "kernels/operations.hpp"
 #include "kernels/planning/device_limits.hpp"
 #include "kernels/planning/operand_work.hpp"

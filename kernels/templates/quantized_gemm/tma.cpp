@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 
+#include "kernels/model/weight_panels.hpp"
 #include "kernels/planning/cluster_units.hpp"
 #include "kernels/planning/device_limits.hpp"
 #include "kernels/planning/line_map.hpp"
@@ -216,10 +217,11 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
     const std::int64_t rows = shape.groups * shape.products();
     const std::int64_t bytes = row_bytes(shape.format, shape.k);
     // A box of panels has two units of each of their rows.
-    given.push_back(shape.panels ? map_of_lines(1, rows / panel_rows, panel_rows * bytes,
-                                                lines / panel_rows, 2 * panel_rows * panel_unit)
-                                 : map_of_lines(1, rows, bytes, lines,
-                                                in_blocks(shape.format) ? box_bytes(shape) : 0));
+    given.push_back(
+        shape.panels
+            ? map_of_lines(1, rows / panel_rows, panel_rows * bytes, lines / panel_rows,
+                           2 * panel_rows * panel_unit_bytes)
+            : map_of_lines(1, rows, bytes, lines, in_blocks(shape.format) ? box_bytes(shape) : 0));
   }
   LaunchPlan plan;
   plan.sources.push_back(kernel_of(shape, device, "tma", defines, threads_of(config, wave), given));

@@ -9,6 +9,7 @@
 #include "kernels/model/adversarial.hpp"
 #include "kernels/model/random.hpp"
 #include "kernels/model/weight_packing.hpp"
+#include "kernels/model/weight_panels.hpp"
 #include "kernels/operations.hpp"
 #include "kernels/planning/device_limits.hpp"
 #include "kernels/planning/operand_work.hpp"
@@ -89,10 +90,10 @@ Result<void> check_panels(const PackedMatrix& m) {
   if (m.n % panel_rows != 0) {
     return bad_field("n", std::to_string(m.n), "must be a multiple of 16, the rows of a panel");
   }
-  if (m.row_bytes() % panel_unit == 0) return {};
+  if (m.row_bytes() % panel_unit_bytes == 0) return {};
   return bad_field("k", std::to_string(m.k),
                    fmt::format("rows must be multiples of 16 bytes in panels: k a multiple of {}",
-                               panel_unit * 8 / m.bits));
+                               panel_unit_bytes * 8 / m.bits));
 }
 
 /// Rows become panels as they are, whatever their weights.

@@ -28,12 +28,16 @@ struct EarlyDraw : Draw {
   // vector of each thread.
   GRETA_DEVICE void measure_row(float some, float* maxima) {
     begin();
-    if (!filters())
-      return relate_to(reduce_threads<THREADS>(largest(x, 0, cols), Larger{}, maxima));
+    s.zero_bins();
+    if (!filters()) {
+      const float own = largest(x, 0, cols);
+      block_barrier();
+      return relate_to(reduce_threads<THREADS>(own, Larger{}, maxima));
+    }
     constexpr u32 shift = early_shift;
     const float step = scale / float(1U << shift);
     const float seen = reduce_threads<THREADS>(some, Larger{}, maxima) * step;
-    s.clear_bins();
+    if (waves == 1) block_barrier();  // which a reduction over several waves has
     // With a smaller scale, logits whose difference is no number in f32, and which have no
     // probability therefore, may lie in a bin.
     constexpr float least_scale = 0x1p-90f;
@@ -53,7 +57,7 @@ struct EarlyDraw : Draw {
     } else {
       own = largest(x, 0, cols);
     }
-    relate_to(reduce_threads<THREADS>(own, Larger{}, maxima));
+    relate_to(reduce_threads<THREADS>(own, Larger{}, maxima + waves));
     merge_bins();
     // What has no bin is in the last one, of which this thread has the sums.
     if (thread_index() == (BINS - 1) / own_bins) s.count[BINS - 1] = 0;

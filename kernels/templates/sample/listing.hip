@@ -71,12 +71,13 @@ struct Listing {
   GRETA_DEVICE Listing(Range range, u32 row_end)
       : from(range.from), end(smaller(range.from + range.span, row_end)), beyond(row_end) {}
 
-  GRETA_DEVICE void add(u32 far, u32 weight, u32 number, RoundBits& noted) {
+  template <typename Noted>
+  GRETA_DEVICE void add(u32 far, u32 weight, u32 number, Noted& noted) {
     const bool first = number % summed == 0, last = number % summed == summed - 1;
     const u32 own = !limited || far < beyond ? weight : 0;
     u32 near = far < from ? weight : 0;
 #if defined(GRETA_NVIDIA)
-    if constexpr (sizeof(RoundBits) == 4) {
+    if constexpr (sizeof(Noted) == 4) {
       // Two comparisons in place of three.
       asm("{\n"
           ".reg .pred nearer, inside;\n"
@@ -88,10 +89,10 @@ struct Listing {
           : "=r"(near), "+r"(noted)
           : "r"(far), "r"(weight), "r"(from), "r"(end), "r"(1U << number % 32));
     } else {
-      if (far >= from && far < end) noted |= RoundBits(1) << number;
+      if (far >= from && far < end) noted |= Noted(1) << number;
     }
 #else
-    if (far >= from && far < end) noted |= RoundBits(1) << number;
+    if (far >= from && far < end) noted |= Noted(1) << number;
 #endif
     few = first ? own : few + own;
     few_nearer = first ? near : few_nearer + near;

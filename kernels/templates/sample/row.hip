@@ -11,6 +11,7 @@ sample_row(const In* GRETA_READ x, const float* GRETA_READ settings, const int* 
   if (row >= rows) return;
   Draw draw{{shared, x + row_start(row, cols), cols, settings_of(settings, seeds, row)}};
   draw.begin();
+  block_barrier();
   draw.relate_to(reduce_threads<THREADS>(largest(draw.x, 0, cols), Larger{}, maxima));
   if (draw.filtered()) draw.measure(0, cols);
   const int drawn = draw.token(true);

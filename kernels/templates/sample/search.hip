@@ -35,7 +35,7 @@ struct Search {
   bool early = false;
   int start = 0;
 
-  // What does not depend on the row.
+  // What does not depend on the row; weights are known after the block's next barrier.
   GRETA_DEVICE void begin() {
     s.fill_powers();
     greedy = !(settings.temperature > 0x1p-64f);
@@ -161,7 +161,7 @@ struct Search {
     if (what == counting) merge_bins();
     const Sums all = reduce_threads<THREADS>(own, Plus{}, s.sums);
     row_mass = all.least + all.most;
-    block_barrier();
+    if (what == counting) block_barrier();  // whose scan needs the place of these sums
     return all.least;
   }
 

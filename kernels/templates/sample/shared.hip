@@ -45,12 +45,15 @@ struct Shared {
   Mass* masses;                           // of waves
   Found* found;                           // two
 
+  // After the block's next barrier, the weights are known.
   GRETA_DEVICE void fill_powers() const {
     for (u32 i = thread_index(); i < powers; i += THREADS) power[i] = power_at(i);
-    block_barrier();
+  }
+  GRETA_DEVICE void zero_bins(u32 bins = BINS * COPIES) const {
+    for (u32 i = thread_index(); i < bins; i += THREADS) count[i] = 0;
   }
   GRETA_DEVICE void clear_bins(u32 bins = BINS * COPIES) const {
-    for (u32 i = thread_index(); i < bins; i += THREADS) count[i] = 0;
+    zero_bins(bins);
     block_barrier();
   }
   // Of far <= farthest.
@@ -71,7 +74,7 @@ struct Shared {
   GRETA_SHARED(Sums, wave_sums, waves + 1);                                                 \
   GRETA_SHARED(Mass, wave_masses, waves + 1);                                               \
   GRETA_SHARED(Found, found, 2);                                                            \
-  GRETA_SHARED(float, maxima, THREADS / wave_size + 1);                                     \
+  GRETA_SHARED(float, maxima, 2 * (THREADS / wave_size) + 1);                               \
   const Shared shared {                                                                     \
     powers_of_2, bins_count, list_far, list_column, listed, part_low, part_high, part_ties, \
         wave_sums, wave_masses, found                                                       \

@@ -22,6 +22,7 @@ sample_split(const In* GRETA_READ x, const float* GRETA_READ settings, const int
   float value = float_from_bits(0xff800000U);
   for (u32 i = 0; i < SPLIT; ++i) value = larger(value, most[row * SPLIT + i]);
   draw.begin();
+  block_barrier();
   draw.relate_to(value);
   u32* const mine = histograms + u64(row) * SPLIT * BINS;
   if (draw.filtered()) {
