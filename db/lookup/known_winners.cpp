@@ -210,7 +210,13 @@ std::optional<KnownWinners::Found> KnownWinners::find_family(const Operation& op
     if (!found || (other && rank(*other) < rank(*found))) found = std::move(other);
   };
   search_like(of_packed_rows(operation, like.problem));
-  if (operation.unfused) search_like(operation.unfused(like.problem));
+  if (operation.unfused) {
+    Problem before = like.problem, next = operation.unfused(before);
+    for (; !(next == before); next = operation.unfused(before)) {
+      search_like(next);
+      before = next;
+    }
+  }
   return found;
 }
 

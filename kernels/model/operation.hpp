@@ -287,9 +287,10 @@ struct Operation {
   Checks checks{};
   /// Returns whether the reference computes every element rather than samples. Empty: always.
   std::function<bool(const Problem&)> fully_checked;
-  /// Returns the problem without what is fused into it and changes little of its time, or itself.
-  /// Its winners serve the problem as those of another shape do, where they are valid. Empty:
-  /// nothing is fused.
+  /// Returns the problem without what is fused into it and changes little of its time, or with
+  /// operands in another order that the same kernels read, or itself; what it returns may have such
+  /// a problem, too. Its winners serve the problem as those of another shape do, where they are
+  /// valid. Empty: nothing is fused.
   std::function<Problem(const Problem&)> unfused;
   /// Returns the problems of other operations that compute the same one after the other, with the
   /// types that a pipeline would give their results: what the operation is measured beside. The

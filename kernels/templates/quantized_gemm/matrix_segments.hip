@@ -38,7 +38,8 @@ GRETA_DEVICE Segment load_segment(const Weights& weights, u32 line, u32 index, u
   Segment segment;
   GRETA_UNROLL
   for (u32 e = 0; e < eights; ++e) {
-    const u8* const from = weights.integers + place_of_weights(line, k, index * segment_weights + eight_of_lane(e) * 8);
+    const u8* const from =
+        weights.integers + place_of_weights(line, k, index * segment_weights, eight_of_lane(e) * 8);
 #if FORMAT == 1
     const auto words = load_words<8>(from);
     GRETA_UNROLL

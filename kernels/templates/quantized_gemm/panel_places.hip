@@ -33,10 +33,14 @@ GRETA_DEVICE void copy_lines(SharedMemory shared, u32 stage, const u8* from, u32
   }
 }
 
-// Where a lane reads lines of a stage, and from there its 16 bytes j of unit u of its line i.
-GRETA_DEVICE u32 start_of_lane() {
-  return part_of_lane() * unit_chunks * 256 + (line_of_lane() ^ part_of_lane() * 2) * 16;
-}
-GRETA_DEVICE u32 place_of_part(u32 i, u32 u, u32 j) {
-  return i / 2 * 16 * line_bytes + i % 2 * 128 + (u * parts * unit_chunks + j) * 256;
-}
+// Where a lane reads its lines of a stage.
+struct LaneLines {
+  const u8* first;
+
+  GRETA_DEVICE explicit LaneLines(const u8* stage)
+      : first(stage + part_of_lane() * unit_chunks * 256 + (line_of_lane() ^ part_of_lane() * 2) * 16) {}
+  // The 16 bytes j of unit u of line i.
+  GRETA_DEVICE const u8* at(u32 i, u32 u, u32 j) const {
+    return first + i / 2 * 16 * line_bytes + i % 2 * 128 + (u * parts * unit_chunks + j) * 256;
+  }
+};

@@ -242,6 +242,15 @@ Problem plain(const Problem& problem) {
   return product;
 }
 
+/// Returns a product of panels with rows, whose kernels differ only in where they find bytes; else
+/// the product alone.
+Problem unfused(const Problem& problem) {
+  if (!shape_of(problem).panels) return plain(problem);
+  Problem rows = problem;
+  std::erase_if(rows.attributes, [](const auto& one) { return one.first == "packing"; });
+  return rows;
+}
+
 /// A norm is rmsnorm, a residual add and swiglu silu_mul; a bias stays in the product.
 std::vector<Problem> parts(const Problem& problem) {
   const Shape s = shape_of(problem);
@@ -311,7 +320,7 @@ Operation make_quantized_gemm() {
   t.tensors = quantized_gemm::tensors;
   t.reference = quantized_gemm_reference;
   t.fully_checked = quantized_gemm_fully_checked;
-  t.unfused = quantized_gemm::plain;
+  t.unfused = quantized_gemm::unfused;
   t.parts = quantized_gemm::parts;
   t.stand_in = [](const Problem& problem, double fraction) {
     return shorter(problem, "n", 256, fraction);

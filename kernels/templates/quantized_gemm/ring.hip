@@ -37,13 +37,6 @@ constexpr u32 lines_at_once = wave_size / line_chunks;
 // Lines of a lane are an even number apart, so that with gates all are gates, or all ups.
 static_assert(lines_at_once % 2 == 0, "lanes copy gates or ups");
 
-// Where a lane copies a pair of the lines from `first` on.
-GRETA_DEVICE const u8* start_of_copies(const u8* integers, u32 first, u32 pair, u32 n, u32 k) {
-  const u32 lane = lane_index();
-  return integers + u64(line_of_column(first + lane / line_chunks, n)) * bytes_of_weights(k) +
-         pair * line_bytes + lane % line_chunks * 16;
-}
-
 // Starts copying a pair of `lines` lines to a stage; zeros for others of the tile.
 GRETA_DEVICE void copy_lines(SharedMemory shared, u32 stage, const u8* from, u32 lines, u32 k) {
   const u32 lane = lane_index(), of_lane = lane / line_chunks, chunk = lane % line_chunks;
@@ -56,15 +49,23 @@ GRETA_DEVICE void copy_lines(SharedMemory shared, u32 stage, const u8* from, u32
   }
 }
 
-// Where a lane reads lines of a stage, and from there its 16 bytes j of unit u of its line i.
-GRETA_DEVICE u32 start_of_lane() { return line_of_lane() * line_bytes + part_of_lane() * sizeof(Integers); }
-GRETA_DEVICE u32 place_of_part(u32 i, u32 u, u32 j) {
-  constexpr u32 chunk_bytes = sizeof(Integers);
-  const u32 odd = line_of_lane() % 2;
-  // int4 exchanges the units of an odd line, int8 the halves of chunks.
-  return i * 8 * line_bytes + (FORMAT == 0 ? exchanged(u, 4 * chunk_bytes, odd * 4 * chunk_bytes)
-                                           : u * 4 * chunk_bytes + exchanged(j, 16, odd * 16));
-}
+// Where a lane reads its lines of a stage.
+struct LaneLines {
+  u32 odd;
+  const u8* first;
+
+  GRETA_DEVICE explicit LaneLines(const u8* stage)
+      : odd(line_of_lane() % 2),
+        first(stage + line_of_lane() * line_bytes + part_of_lane() * sizeof(Integers)) {}
+  // The 16 bytes j of unit u of line i.
+  GRETA_DEVICE const u8* at(u32 i, u32 u, u32 j) const {
+    constexpr u32 chunk_bytes = sizeof(Integers);
+    // int4 exchanges the units of an odd line, int8 the halves of chunks.
+    const u32 place = FORMAT == 0 ? exchanged(u, 4 * chunk_bytes, odd * 4 * chunk_bytes)
+                                  : u * 4 * chunk_bytes + exchanged(j, 16, odd * 16);
+    return first + i * 8 * line_bytes + place;
+  }
+};
 #endif
 
 // A wave's next pair of units, and where a lane copies it from.
@@ -76,7 +77,13 @@ struct Cursor {
 
 GRETA_DEVICE Cursor first_of_tile(const Weights& weights, u32 tile, u32 n, u32 k) {
   const u32 lane = lane_index(), first = tile * tile_lines, pair = wave_index();
-  return {tile, pair, start_of_copies(weights.integers, first, pair, n, k),
+  return {tile, pair,
+#if PANELS
+          start_of_copies(weights.integers, first, pair, n, k),
+#else
+          weights.integers + u64(line_of_column(first + lane / line_chunks, n)) * bytes_of_weights(k) +
+              pair * line_bytes + lane % line_chunks * 16,
+#endif
           weights.scales + u64(line_of_column(first + lane, n)) * (k / GROUP) + pair * pair_units};
 }
 
@@ -105,12 +112,12 @@ GRETA_DEVICE void copy_pair(SharedMemory shared, u32 stage, const Cursor& cursor
 // The unit of a pair in a stage, but for its zero points.
 GRETA_DEVICE void read_unit(const u8* stage, u32 u, Unit& unit) {
   constexpr u32 words = sizeof(Integers) / 16;
-  const u8* const of_lane = stage + start_of_lane();
+  const LaneLines lines(stage);
   GRETA_UNROLL
   for (u32 i = 0; i < TN * lane_lines; ++i) {
     GRETA_UNROLL
     for (u32 j = 0; j < words; ++j) {
-      const auto four = load_words<16>(of_lane + place_of_part(i, u, j));
+      const auto four = load_words<16>(lines.at(i, u, j));
       GRETA_UNROLL
       for (u32 w = 0; w < 4; ++w) {
         unit.integers[i / lane_lines][i % lane_lines][0].word[4 * j + w] = four.word[w];

@@ -59,12 +59,12 @@ GRETA_DEVICE u64 bytes_of_weights(u64 count) { return PACKED_FOURS ? count / 2 :
 // is the sum of places where all but one of the numbers are whole units.
 GRETA_DEVICE u64 place_in_row(u64 byte) { return PANELS ? byte / 16 * 256 + byte % 16 : byte; }
 
-// Where B has weight `first` of a row.
-GRETA_DEVICE u64 place_of_weights(u64 row, u64 k, u64 first = 0) {
+// Where B has the weight `later` ones after weight `first` of a row.
+GRETA_DEVICE u64 place_of_weights(u64 row, u64 k, u64 first = 0, u64 later = 0) {
 #if PANELS
-  return bytes_of_weights(row / 16 * 16 * k) + row % 16 * 16 + place_in_row(bytes_of_weights(first));
+  return bytes_of_weights(row / 16 * 16 * k) + row % 16 * 16 + place_in_row(bytes_of_weights(first + later));
 #else
-  return bytes_of_weights(row * k + first);
+  return bytes_of_weights(row * k + first + later);
 #endif
 }
 #endif

@@ -129,6 +129,9 @@ std::vector<MatrixPacking> pack_matrices(Runtime& runtime, LlamaConfig& config, 
                                          std::span<const CountedPass> passes, WeightsAs how) {
   std::vector<MatrixPacking> decided;
   std::vector<Matrices> all = matrices_of(config);
+  for (const Matrices& one : all) {
+    for (MatrixFormat* const each : one.formats) each->panels = false;
+  }
   const bool some = std::any_of(all.begin(), all.end(),
                                 [](const Matrices& one) { return one.may_have_panels(); });
   if (how == WeightsAs::panels && !some) {

@@ -96,6 +96,25 @@ TEST_F(PackingOfProducts, AWinnerCountsForItsBucketAndItsDeviceAlone) {
   EXPECT_EQ(choose({{product(1)}})->packing, rows);
 }
 
+/// The same kernels find bytes elsewhere: the configuration is likely, but its time is not known.
+TEST_F(PackingOfProducts, PanelsHaveTheWinnersOfRowsUntilTheyHaveTheirOwn) {
+  const char* const epilogue = "epilogue=residual";
+  StoredWinner stored =
+      test::winner(product(16, epilogue), here_,
+                   Config{"matrix", {{"WAVES", 4}, {"TN", 1}, {"RT", 1}, {"UNROLL", 1}}});
+  stored.winner.measurement.median_us = 1;
+  stored.winner.measurement.low_us = stored.winner.measurement.high_us = 1;
+  databases_.add(stored);
+  const auto lookup = databases_.open(here_);
+  const Answer answer = lookup.answer(product(16, "epilogue=residual packing=panels"));
+  EXPECT_EQ(answer.origin, LookupOrigin::nearest_shape);
+  EXPECT_EQ(answer.config, stored.winner.config);
+  const auto choice = choose({{product(16, epilogue)}}).value();
+  EXPECT_EQ(choice.packing, rows);
+  EXPECT_FALSE(choice.measured);
+  EXPECT_FALSE(choice.products[0].panels_time);
+}
+
 /// On request, what is not measured is predicted: both packings cost the static prior the same.
 TEST_F(PackingOfProducts, PredictionsDecideOnRequest) {
   const auto same = choose({{product(512)}}, Unmeasured::predicted).value();
