@@ -69,9 +69,11 @@ TEST(GemmLog, TablesOfAiter) {
       "64, 256,5120,False,torch.bfloat16,torch.float32,False,False\r\n"
       "1,640,2880,True,torch.bfloat16,torch.bfloat16,False,False\n\n"
       "gfx,cu_num,M,N,K,bias,dtype,outdtype,scaleAB,bpreshuffle,libtype,us,kernelName\n"
-      "gfx950,256,80,256,5120,False,torch.float16,torch.float16,False,False,asm,7.5,gemm_tn\n");
+      "gfx950,256,80,256,5120,False,torch.float16,torch.float16,False,False,asm,7.5,gemm_tn\n"
+      "gfx950,256,80,256,5120,False,torch.float16,torch.float16,False,True,asm,7,gemm_"
+      "bpreshuffle\n");
   EXPECT_EQ(log.tool, "AITER");
-  ASSERT_EQ(log.peers.size(), 3U) << log.untranslated.at(0).reason;
+  ASSERT_EQ(log.peers.size(), 4U) << log.untranslated.at(0).reason;
   EXPECT_EQ(log.peers[0].problem.key(), "gemm dtype=bf16 out=f32 layout=nt m=64 n=256 k=5120");
   EXPECT_EQ(log.peers[1].problem.key(),
             "gemm dtype=bf16 out=bf16 layout=nt epilogue=bias m=1 n=640 k=2880");
@@ -79,6 +81,8 @@ TEST(GemmLog, TablesOfAiter) {
   EXPECT_DOUBLE_EQ(log.peers[2].us, 7.5);
   EXPECT_EQ(log.peers[2].solution, "gemm_tn");
   EXPECT_EQ(log.peers[2].circumstances, "gfx=gfx950\ncu_num=256");
+  EXPECT_EQ(log.peers[3].problem.key(),
+            "gemm dtype=f16 out=f16 layout=nt packing=panels m=80 n=256 k=5120");
 }
 
 TEST(GemmLog, TunableOpIsRecognised) {
@@ -190,7 +194,8 @@ TEST(GemmLog, WhatDoesNotCarryOverIsSaidForEachRow) {
       {"[0]:transA,transB,m,n,k,us\nN,N,8,8\n", "line 2: has 4 columns, and the names before it 6"},
       {aiter + "1,2,3,False,torch.int8,torch.bfloat16,False,False\n", "line 2: no type torch.int8"},
       {aiter + "1,2,3,False,torch.float16,torch.float16,True,False\n", "no scales"},
-      {aiter + "1,2,3,False,torch.float16,torch.float16,False,True\n", "another order"},
+      {aiter + "1,8,16,False,torch.float16,torch.float16,False,True\n", "n of a multiple of 16"},
+      {aiter + "1,16,16,False,torch.float16,torch.float16,False,Maybe\n", "neither False nor True"},
       {aiter + "1,0,3,False,torch.float16,torch.float16,False,False\n", "N is \"0\""},
       {aiter + "1,2,3\n", "has 3 columns, and the names before it 8"},
       {"M,N,K\n1,1280,8192\n", "no column dtype"},

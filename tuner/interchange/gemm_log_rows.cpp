@@ -248,7 +248,7 @@ Result<Peer> aiter_gemm(const Fields& fields) {
     }
     if (!fields.contains("dtype")) throw NoProblem{"the table has no column dtype"};
     expect(fields, "scaleAB", {"False"}, "GRETA's GEMM has no scales");
-    expect(fields, "bpreshuffle", {"False"}, "B is in another order, which GRETA's GEMM has not");
+    expect(fields, "bpreshuffle", {"False", "True"}, "bpreshuffle is neither False nor True");
     ProblemRequest request;
     request.dtype = type_of(fields.at("dtype"), "", "torch.");
     request.out_dtype = type_of(of(fields, "outdtype", fields.at("dtype")), "", "torch.");
@@ -259,6 +259,8 @@ Result<Peer> aiter_gemm(const Fields& fields) {
     if (fields.contains("B"))
       request.values.emplace_back("batch", std::to_string(extent(fields, "B")));
     if (is_true(of(fields, "bias", "False"))) request.values.emplace_back("epilogue", "bias");
+    if (is_true(of(fields, "bpreshuffle", "False")))
+      request.values.emplace_back("packing", "panels");
     Peer peer = peer_of(std::move(request), fields);
     peer.solution = of(fields, "kernelName", of(fields, "libtype", ""));
     for (const char* const name : {"gfx", "cu_num"}) {

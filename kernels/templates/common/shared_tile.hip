@@ -67,8 +67,9 @@ struct SharedTile {
   }
 };
 
-// The same in panels of 16 lines, as B_PANELS has them in device memory: the chunks of all lines at one
-// k follow each other, so that lanes that read one chunk of neighbouring lines hit different banks.
+// The same in panels of 16 lines, as B_PANELS has them in device memory: the chunks of all lines at
+// one k follow each other, so that lanes that read one chunk of neighbouring lines hit different
+// banks.
 template <u32 lines, u32 line_chunks>
 struct FragmentTile {
   static_assert(lines % 16 == 0, "panels are whole");

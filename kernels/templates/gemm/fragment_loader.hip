@@ -49,7 +49,7 @@ struct FragmentLoader {
   u32 from[columns];  // the lane's first chunk of each product, bytes from the base
   u32 k_left;         // from the step to be loaded next to the end
 
-  // The wave's lines begin at `line` of the tile, which begins at `first` of the operand's `extent`.
+  // The wave's lines begin at `line` of the tile, which begins at `first` of `extent` lines.
   GRETA_DEVICE void start(const void* operand, u32 first, u32 line, u32 extent, u32 k, u32 k_begin,
                           u32 k_length, u64 pair_distance) {
     base = static_cast<const u8*>(operand) + u64(k_begin) / 8 * chunk_bytes;

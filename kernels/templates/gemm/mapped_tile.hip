@@ -53,8 +53,8 @@ struct MappedTile {
   }
 };
 
-// The tile of an operand in panels of 16 lines (operands.hip): chunks of all lines at one k follow each
-// other. Of eight lines these are what instructions read without a swizzle.
+// The tile of an operand in panels of 16 lines (operands.hip): chunks of all lines at one k follow
+// each other. Of eight lines these are what instructions read without a swizzle.
 template <u32 lines>
 struct ChunkTile {
   static constexpr u32 width = 1;  // no chunks trade places

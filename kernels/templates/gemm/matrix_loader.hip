@@ -9,8 +9,8 @@
 //   the same with TURN=2, `turned_by_loads`: a chunk's number of elements; loads turn those of eight
 //   threads, which are neighbours along k, and each writes the chunk that it gets
 //
-// The lines of an operand in `panels` of 16 (operands.hip) lie so in shared memory, too (FragmentTile).
-// Units follow each other there and in a panel.
+// The lines of an operand in `panels` of 16 (operands.hip) lie so in shared memory, too: in a
+// FragmentTile. Units follow each other there and in a panel.
 //
 // `span` is a multiple of 16, BK a power of two.
 //
@@ -106,7 +106,9 @@ struct OperandLoader {
   // Unit i of this thread in memory: line, and element of it.
   static GRETA_DEVICE u32 line(u32 i) {
     const u32 tid = thread_index();
-    if constexpr (panels) return unit_place(i) / panel_bytes * panel_lines + unit_place(i) % 256 / 16;
+    if constexpr (panels) {
+      return unit_place(i) / panel_bytes * panel_lines + unit_place(i) % 256 / 16;
+    }
     if constexpr (turned_by_loads) return eight(i) / across * 8 + tid % 8;
     if constexpr (wave_by_wave) return wave_unit(i) / across * pieces;
     return (regular ? tid / across + i * THREADS / across : (tid + i * THREADS) / across) * pieces;

@@ -61,9 +61,9 @@ uint64_t line_place(bool pairs, uint line, uint stride) {
   return pairs ? (line / 2 + line % 2 * uint64_t(args.n)) * stride : uint64_t(line) * stride;
 }
 
-// Where B lies in panels of 16 lines, of whose chunks of 8 elements those of all lines at one k follow
-// each other (B_PANELS), and else line by line. Where line `line` of B begins, and how far after that
-// its element k is, in elements.
+// B lies in panels of 16 lines, in which chunks of 8 elements of all lines at one k follow each other
+// (B_PANELS), or line by line. Where line `line` of it begins, and how far after that its element k
+// is, in elements.
 #if !defined(B_PANELS)
 #define B_PANELS 0
 #endif

@@ -2,8 +2,8 @@
 // as f32 with K as the slow dimension; or copies it there past the registers. Where `along_k`, K is
 // contiguous in the operand. `span` is the tile's extent in m or n; a row of it in shared memory
 // takes `pitch` floats. The vectors of a line divide the threads, or are a multiple of them. The last
-// load may be one of some threads only. `pairs`: lines alternate between gates and ups. `panels`: they
-// lie in panels of 16 (operands.hip).
+// load may be one of some threads only. `pairs`: lines alternate between gates and ups. `panels`:
+// they lie in panels of 16 (operands.hip).
 #pragma once
 
 #include "common/async_copy.hip"
@@ -17,7 +17,7 @@ struct TileLoader {
   static constexpr u32 loads = (vectors + THREADS - 1) / THREADS;
   static_assert(THREADS % groups == 0 || groups % THREADS == 0, "loads are at constant distances");
 
-  const In* next;  // this thread's first vector of the K step to load next; of panels the step itself
+  const In* next;  // this thread's first vector of the K step to load next; of panels the step
   u32 stride;      // elements from one line to the next, or from one pair of lines
   u64 pair;        // and from a gate's line to that of its up
   u32 first, end;  // where the tile starts in m or n, and where the operand ends
