@@ -20,6 +20,7 @@ struct Stage {
   std::int64_t k = matrix_step;
   std::int64_t a = matrix_step, b = matrix_step;  ///< a line's numbers in shared memory
   std::int64_t scales = 0;                        ///< those of a line in shared memory
+  std::int64_t padding = 0;                       ///< between these
   std::int64_t loaded_a = matrix_step, loaded_b = matrix_step;  ///< a line in device memory
 };
 
@@ -34,12 +35,15 @@ Stage stage_of(const Shape& shape, const DeviceInfo& device) {
   if (cores == MxCores::scaled) stage.a = stage.loaded_a;
   if (cores == MxCores::scaled) stage.b = stage.loaded_b;
   stage.scales = 4 * stage.k / mx_block;
+  if (cores == MxCores::scaled) stage.padding = 16 * stage.scales;
   return stage;
 }
 
 /// Returns the bytes of shared memory.
 auto shared_bytes(const Stage& stage, const auto& c) {
-  return c["BUFFERS"] * (c["BM"] * (stage.a + stage.scales) + c["BN"] * (stage.b + stage.scales));
+  const auto lines = c["BM"] * (stage.a + stage.scales) + c["BN"] * (stage.b + stage.scales);
+  if (stage.padding == 0) return c["BUFFERS"] * lines;
+  return c["BUFFERS"] * (lines + stage.padding);
 }
 
 /// Returns the sums of a wave that are in registers.
@@ -61,6 +65,8 @@ Alternative matrix_space(const Shape& shape, const DeviceInfo& device) {
   const Stage stage = stage_of(shape, device);
   const Expression in_flight = (p["BM"] * stage.loaded_a + p["BN"] * stage.loaded_b) / 4 / all;
   const std::int64_t added = adds_steps(shape, device) && !shape.mx() ? 1 : 0;
+  const Expression of_scales =
+      shape.mx() ? (p["WM"] + p["WN"]) / 8 : added * (p["WM"] * (3 * side) / wave);
   // BM x BN  tile of C of a workgroup
   // WM x WN  part of it of a wave
   // BUFFERS  steps of 128 k in shared memory, or of 64 as 16-bit numbers
@@ -94,8 +100,7 @@ Alternative matrix_space(const Shape& shape, const DeviceInfo& device) {
        // Scales of rows have addresses.
        {"vector_registers",
         "sums, scales, fragments, and loads in flight must fit 224 registers: others are moved",
-        sums_of(shape, device, p) / wave + (p["WM"] + p["WN"]) / 4 + in_flight +
-                added * (p["WM"] * (3 * side) / wave) <=
+        sums_of(shape, device, p) / wave + (p["WM"] + p["WN"]) / 4 + in_flight + of_scales <=
             224}}};
 }
 
@@ -119,9 +124,15 @@ std::vector<Config> matrix_defaults(const Shape& shape, const DeviceInfo& device
   struct Tile {
     int bm, bn, wm, wn;
   };
-  static constexpr Tile tiles[] = {
-      {128, 128, 64, 32}, {64, 128, 32, 32}, {64, 64, 32, 32}, {32, 64, 16, 32}, {32, 32, 16, 16},
-      {16, 64, 16, 16},   {16, 64, 16, 32},  {16, 32, 16, 32}, {16, 32, 16, 16}, {16, 16, 16, 16}};
+  std::vector<Tile> tiles{{128, 128, 64, 32}, {64, 128, 32, 32}, {64, 64, 32, 32}, {32, 64, 16, 32},
+                          {32, 32, 16, 16},   {16, 64, 16, 16},  {16, 64, 16, 32}, {16, 32, 16, 32},
+                          {16, 32, 16, 16},   {16, 16, 16, 16}};
+  if (mx_cores(shape, device) == MxCores::scaled) {
+    // Smaller tiles read shared memory for longer than their products take.
+    const bool fours = shape.format == ByteFormat::e2m1 && shape.format_b == ByteFormat::e2m1;
+    tiles.insert(tiles.begin(), {256, 128, 64, 64});
+    if (fours) tiles.insert(tiles.begin(), {256, 256, 128, 64});
+  }
   std::vector<Config> busy, idle;
   const bool many_sums = adds_steps(shape, device) && !shape.mx() && device.subgroup_size == 32;
   for (const Tile& tile : tiles) {

@@ -25,6 +25,8 @@
 #endif
 
 constexpr u32 blocks = step / scale_block;  // of a step, each with a scale
+// Scales of one block are so far from those of the next one: with CORES=0 lanes read those of several.
+constexpr u32 pitch = BM + BN + (CORES == 0 ? 16 : 0);
 constexpr u32 waves_n = BN / WN;
 #define THREADS (BM / WM * (BN / WN) * wave_size)
 typedef StoredTile<FORMAT, BM> TileA;
@@ -82,7 +84,7 @@ struct LoadedScales {
     for (u32 u = 0; u < units; ++u) {
       const u32 at = u * THREADS + thread_index();
       if (lines * blocks % THREADS != 0 && at >= lines * blocks) continue;
-      table[at % blocks * (BM + BN) + first + at / blocks] = stored_scale(unit[u]);
+      table[at % blocks * pitch + first + at / blocks] = stored_scale(unit[u]);
     }
   }
 };
@@ -96,7 +98,7 @@ typedef Sums4 Sums[rows_of_wave][columns_of_wave];
 GRETA_DEVICE void multiply_stage(const u8* stage, const StoredScale* table, u32 row, u32 column,
                                  Sums& sums) {
   const u32 lane = lane_index(), line = lane % 16;
-  const StoredScale* const own = table + lane / 16 * (BM + BN) + line;  // of this lane's 32 k
+  const StoredScale* const own = table + lane / 16 * pitch + line;  // of this lane's 32 k
   ScaledOperand b[columns_of_wave];
   GRETA_UNROLL
   for (u32 j = 0; j < columns_of_wave; ++j) {
@@ -119,7 +121,7 @@ GRETA_DEVICE void multiply_stage(SharedMemory shared, u32 start, const StoredSca
   constexpr u32 parts = scale_block / Core::depth;
   GRETA_NO_UNROLL
   for (u32 block = 0; block < blocks; ++block) {
-    const StoredScale* const scales = table + block * (BM + BN);
+    const StoredScale* const scales = table + block * pitch;
     Core::Fragment b[columns_of_wave][parts];
     GRETA_UNROLL
     for (u32 j = 0; j < columns_of_wave * parts; ++j) {
@@ -187,7 +189,7 @@ scaled_gemm_mx_matrix(const u8* GRETA_READ a, const u8* GRETA_READ b,
   load(0);
   for (u32 at = 0, buffer = 0; at < k; at += step) {
     const u32 start = BUFFERS == 1 ? 0 : buffer * stage_bytes;
-    StoredScale* const table = tables + (BUFFERS == 1 ? 0 : buffer * blocks * (BM + BN));
+    StoredScale* const table = tables + (BUFFERS == 1 ? 0 : buffer * blocks * pitch);
     if (BUFFERS == 1 && at > 0) block_barrier();  // all have read the step before
     of_a.store(bytes + start);
     of_b.store(bytes + start + TileA::bytes);
