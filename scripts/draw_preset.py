@@ -100,10 +100,14 @@ class Draw:
 
     def scaled_gemm(self):
         form = self.one_of(["e4m3"] * 12 + ["int8"] * 4 + ["e5m2"])
-        scales = self.one_of(["tensor", "row", "row", "block"])
+        scales = self.one_of(["tensor", "row", "row", "block", "mx"])
+        of_b = {}
+        if scales == "mx":
+            form, second = self.one_of([("e4m3", "same"), ("e4m3", "e2m1"), ("e4m3", "e2m1"), ("e2m1", "same")])
+            of_b = {} if second == "same" else {"format_b": second}
         fields = {"dtype": self.one_of(["bf16", "bf16", "bf16", "f16", "f32"]), "format": form, "scales": scales,
                   "m": self.size(1, 16384, [1, 1, 8, 16]), "n": self.width(64, 30000, [1, 8, 16, 64, 128]),
-                  "k": self.width(256, 20000, [128 if scales == "block" else 16])}
+                  "k": self.width(256, 20000, [{"block": 128, "mx": 32}.get(scales, 16)])} | of_b
         self.bound(fields, MOST_PRODUCTS["f16"])
         return fields
 
@@ -136,9 +140,11 @@ class Draw:
 
     def quantize(self):
         fields = self.rows() | {"format": self.one_of(["e4m3", "e4m3", "int8"]),
-                                "scales": self.one_of(["row", "row", "block", "tensor"]),
+                                "scales": self.one_of(["row", "row", "block", "tensor", "mx"]),
                                 "fused": self.one_of(["none", "none", "rmsnorm", "add_rmsnorm", "layernorm", "silu_mul"])}
-        step = 128 if fields["scales"] == "block" else 4
+        if fields["scales"] == "mx":
+            fields["format"] = self.one_of(["e4m3", "e2m1"])
+        step = {"block": 128, "mx": 32}.get(fields["scales"], 4)
         fields["cols"] = max(step, fields["cols"] // step * step)
         return fields | ({"layout": "packed"} if fields["fused"] == "silu_mul" else {})
 

@@ -21,8 +21,8 @@ float decoded(ByteFormat format, std::uint8_t byte) {
   if (format == ByteFormat::int8) return static_cast<float>(static_cast<std::int8_t>(byte));
   const ByteFormatTraits& t = traits(format);
   constexpr float nan = std::numeric_limits<float>::quiet_NaN();
-  const int magnitude = byte & 0x7f;
-  const float sign = (byte & 0x80) != 0 ? -1.0F : 1.0F;
+  const int sign_bit = 1 << (t.bits - 1), magnitude = byte & (sign_bit - 1);
+  const float sign = (byte & sign_bit) != 0 ? -1.0F : 1.0F;
   if (is_fnuz(format) && byte == 0x80) return nan;
   if (format == ByteFormat::e4m3 && magnitude == 0x7f) return nan;
   if (format == ByteFormat::e5m2 && magnitude > 0x7c) return nan;
@@ -59,7 +59,7 @@ std::uint8_t encode_byte(ByteFormat format, double value) {
     const double clamped = std::clamp(value, -128.0, 127.0);
     return static_cast<std::uint8_t>(static_cast<std::int8_t>(std::nearbyint(clamped)));
   }
-  if (std::isnan(value)) return nan_of(format);
+  if (std::isnan(value)) return format == ByteFormat::e2m1 ? 0 : nan_of(format);
   const double size = std::min(std::abs(value), t.largest);
   // The last bit of numbers of this size: that of the smallest normal number at least.
   const int exponent = size > 0 ? std::max(std::ilogb(size), 1 - t.bias) : 1 - t.bias;
@@ -67,7 +67,7 @@ std::uint8_t encode_byte(ByteFormat format, double value) {
   // Numbers follow each other as their bits do, also from one exponent to the next.
   const int magnitude = steps + ((exponent + t.bias - 1) << t.mantissa_bits);
   if (magnitude == 0 && is_fnuz(format)) return 0;
-  return static_cast<std::uint8_t>(magnitude | (std::signbit(value) ? 0x80 : 0));
+  return static_cast<std::uint8_t>(magnitude | (std::signbit(value) ? 1 << (t.bits - 1) : 0));
 }
 
 }  // namespace greta::kernels

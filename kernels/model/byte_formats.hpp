@@ -9,7 +9,7 @@
 
 namespace greta::kernels {
 
-/// Numbers of eight bits that matrix cores multiply.
+/// Numbers of at most eight bits that matrix cores multiply.
 ///
 /// - e4m3, e5m2: the 8-bit floating-point formats of the Open Compute Project ("OCP 8-bit Floating
 ///   Point Specification", 2023). e4m3 has no infinities, and NaN where all bits but the sign are
@@ -17,7 +17,10 @@ namespace greta::kernels {
 /// - e4m3_fnuz, e5m2_fnuz: AMD's formats of gfx940 and gfx942, with a bias that is greater by one,
 ///   without infinities and without a negative zero, whose bits stand for NaN.
 /// - int8: integers in two's complement.
-enum class ByteFormat : std::uint8_t { e4m3, e5m2, e4m3_fnuz, e5m2_fnuz, int8 };
+/// - e2m1: numbers of four bits, two in a byte, the even one in its lower half. There are neither
+///   infinities nor NaN. Source: FP4 of the OCP Microscaling Formats (MX) Specification,
+///   version 1.0.
+enum class ByteFormat : std::uint8_t { e4m3, e5m2, e4m3_fnuz, e5m2_fnuz, int8, e2m1 };
 
 /// What the project knows about a format.
 struct ByteFormatTraits {
@@ -26,6 +29,7 @@ struct ByteFormatTraits {
   int mantissa_bits = 0;  ///< without the implicit bit; 0: integers
   int bias = 0;           ///< of the exponent
   double largest = 0;     ///< the largest finite number
+  int bits = 8;
 };
 
 /// All formats, in the order of the enumeration.
@@ -35,6 +39,7 @@ inline constexpr std::array byte_format_table{
     ByteFormatTraits{ByteFormat::e4m3_fnuz, "e4m3_fnuz", 3, 8, 240},
     ByteFormatTraits{ByteFormat::e5m2_fnuz, "e5m2_fnuz", 2, 16, 57344},
     ByteFormatTraits{ByteFormat::int8, "int8", 0, 0, 127},
+    ByteFormatTraits{ByteFormat::e2m1, "e2m1", 1, 1, 6, 4},
 };
 
 constexpr const ByteFormatTraits& traits(ByteFormat format) {
@@ -50,12 +55,18 @@ constexpr std::optional<ByteFormat> byte_format_from_string(std::string_view nam
   return std::nullopt;
 }
 
-/// Returns the number that a byte stands for, which may be NaN or infinite.
+/// Returns the bytes of `count` numbers, which are whole bytes.
+constexpr std::int64_t bytes_of_numbers(ByteFormat format, std::int64_t count) {
+  return count * traits(format).bits / 8;
+}
+
+/// Returns the number that a byte stands for, which may be NaN or infinite. Of e2m1 it is that of
+/// the lower half.
 float decode_byte(ByteFormat format, std::uint8_t byte);
 
 /// Returns the byte of the number closest to `value`, with ties to even. Numbers beyond the largest
 /// finite one, infinities included, become that one: conversions saturate. NaN becomes NaN, or with
-/// int8 zero.
+/// int8 and e2m1 zero. A number of e2m1 is in the lower half.
 std::uint8_t encode_byte(ByteFormat format, double value);
 
 }  // namespace greta::kernels

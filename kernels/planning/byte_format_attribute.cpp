@@ -9,7 +9,9 @@ namespace greta::kernels {
 
 Attribute byte_format_attribute(const std::string& what) {
   std::vector<std::string> formats;
-  for (const ByteFormatTraits& format : byte_format_table) formats.emplace_back(format.name);
+  for (const ByteFormatTraits& format : byte_format_table) {
+    if (format.bits == 8) formats.emplace_back(format.name);
+  }
   return {.name = "format",
           .help = "numbers of " + what +
                   ". e4m3, e5m2: OCP's fp8; e4m3_fnuz, e5m2_fnuz: AMD's fp8 of gfx942; int8: "

@@ -49,8 +49,9 @@ GemmData::GemmData(const Problem& problem, const std::vector<HostTensor>& inputs
     model.allow(scales_.of_norm, scales_.least);
   }
   const auto is_finite = [](float x) { return std::isfinite(x); };
-  finite_ =
-      std::all_of(a_.begin(), a_.end(), is_finite) && std::all_of(b.begin(), b.end(), is_finite);
+  for (const std::vector<float>* values : {&a_, &b, &scales_.a.values, &scales_.b.values}) {
+    finite_ = finite_ && std::all_of(values->begin(), values->end(), is_finite);
+  }
   if (!model.has_norm()) return;
   weight_ = load_matrix(tensor_named(inputs, "weight"), false);
   const double epsilon = std::strtof(problem.attribute("epsilon", "1e-5").c_str(), nullptr);

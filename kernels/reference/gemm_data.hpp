@@ -37,7 +37,7 @@ class GemmData {
     square(scales_.b, col, first, values);
   }
 
-  /// Returns whether all elements of scaled operands are finite.
+  /// Returns whether all elements of scaled operands and their scales are finite.
   bool finite() const { return finite_; }
 
   /// Returns all terms of a column of the product except the product itself.
@@ -58,8 +58,8 @@ class GemmData {
   void square(const LineScales& scales, std::int64_t line, std::int64_t first, Line& values) const {
     for (std::int64_t i = 0; i < values.size(); ++i) {
       double size = std::abs(values[i]);
-      if (scales_.least_number > 0) {
-        size = std::max(size, scales_.least_number * std::abs(scales.at(line, first + i)));
+      if (scales.least_number > 0) {
+        size = std::max(size, scales.least_number * std::abs(scales.at(line, first + i)));
       }
       values[i] = size * size;
     }

@@ -13,6 +13,8 @@ struct LineScales {
   std::vector<float> values;  ///< blocks of the first lines first; empty: there are none
   std::int64_t lines = 1, length = 1;
   std::int64_t across = 1;  ///< blocks of a line
+  /// In the root of the sum of (a b)^2, numbers closer to zero count as this one does.
+  double least_number = 0;
 
   double at(std::int64_t line, std::int64_t k) const {
     return values[static_cast<std::size_t>(line / lines * across + k / length)];
@@ -23,8 +25,6 @@ struct LineScales {
 struct ProductScales {
   LineScales a, b;
   double of_norm = 0;  ///< of the root of the sum of (a b)^2
-  /// In that root, numbers closer to zero count as this one does.
-  double least_number = 0;
   double least = 0;
 };
 

@@ -20,7 +20,7 @@ using rows::Value;
 
 constexpr double least_normal = 0x1p-126;
 constexpr double most_finite = std::numeric_limits<float>::max();
-constexpr std::int64_t block_columns = 128;
+constexpr std::int64_t block_columns = 128, mx_columns = 32;
 
 /// A number between two others.
 struct Interval {
@@ -84,7 +84,8 @@ class QuantizeReference final : public Reference {
         cols_(problem.dim("cols")),
         element_(elements_of(problem, inputs)) {
     const std::string scales = problem.attribute("scales", "row");
-    width_ = scales == "block" ? block_columns : cols_;
+    mx_ = scales == "mx";
+    width_ = mx_ ? mx_columns : scales == "block" ? block_columns : cols_;
     columns_ = (cols_ + width_ - 1) / width_;
     if (problem.attribute("fused", "none") == "add_rmsnorm") {
       const auto norm = std::make_shared<rows::RmsNorm>(problem, inputs);
@@ -108,7 +109,7 @@ class QuantizeReference final : public Reference {
     });
     for (const auto& list : of_rows) scales_.insert(scales_.end(), list.begin(), list.end());
     scale_output_ = ExpectedOutput{
-        {"scales", Role::output, DType::f32, rows_, columns_},
+        {"scales", Role::output, mx_ ? DType::u8 : DType::f32, rows_, columns_},
         [this](std::int64_t row, std::int64_t part) { return expected_scale(row, part); }};
   }
 
@@ -125,9 +126,15 @@ class QuantizeReference final : public Reference {
   std::optional<std::vector<std::vector<Expected>>> expected() const override {
     std::vector<std::vector<Expected>> lists;
     for (const ExpectedOutput& output : plain_) lists.push_back(all_of(output));
-    lists.push_back(all_of(
-        {{"Q", Role::output, DType::u8, rows_, cols_},
-         [this](std::int64_t row, std::int64_t col) { return as_bytes(codes_of(row, col)); }}));
+    const std::int64_t of_byte = 8 / traits(format_).bits;
+    lists.push_back(
+        all_of({{"Q", Role::output, DType::u8, rows_, cols_ / of_byte},
+                [this, of_byte](std::int64_t row, std::int64_t byte) {
+                  Expected all = as_bytes(codes_of(row, byte * of_byte));
+                  if (of_byte == 1) return all;
+                  const Expected upper = as_bytes(codes_of(row, byte * of_byte + 1));
+                  return Expected{all.value + 16 * upper.value, all.bound + 16 * upper.bound};
+                }}));
     if (scale_output_) lists.push_back(all_of(*scale_output_));
     return lists;
   }
@@ -155,7 +162,7 @@ class QuantizeReference final : public Reference {
     for (std::int64_t col = part * width_; col < std::min(cols_, (part + 1) * width_); ++col) {
       const auto [value, error] = element_(row, col);
       if (std::isnan(value)) {
-        if (format_ != ByteFormat::int8) continue;
+        if (format_ != ByteFormat::int8 && format_ != ByteFormat::e2m1) continue;
         return {value, {value, value}};
       }
       const double own = std::abs(finite(value));
@@ -164,14 +171,28 @@ class QuantizeReference final : public Reference {
       sizes.low = std::max(sizes.low, own - unsure);
       sizes.high = std::max(sizes.high, std::min(own + unsure, most_finite));
     }
+    if (mx_) return {power_for(size), {power_for(sizes.low), power_for(sizes.high)}};
     const auto from = [&](double number, double factor) {
       return std::max(number / largest * factor, least_normal);
     };
     return {from(size, 1), {from(sizes.low, 1 - 5 * u), from(sizes.high, 1 + 5 * u)}};
   }
 
+  /// The power of two that numbers up to this size have as their scale in a microscaling format.
+  double power_for(double size) const {
+    const int exponent = size > 0 ? std::ilogb(size) : -127;
+    return std::ldexp(1, std::max(exponent - std::ilogb(traits(format_).largest), -127));
+  }
+
   Expected expected_scale(std::int64_t row, std::int64_t part) const {
     const auto& [value, range] = scale(row, part);
+    if (mx_) {
+      const auto code = [](double power) {
+        return std::isnan(power) ? 255 : std::ilogb(power) + 127;
+      };
+      const double nearest = code(value);
+      return {nearest, std::max(code(range.high) - nearest, nearest - code(range.low))};
+    }
     if (std::isnan(value)) return {value, 0};
     return {value, std::max(range.high - value, value - range.low)};
   }
@@ -191,7 +212,9 @@ class QuantizeReference final : public Reference {
     const auto quotient = [](double number, double divisor, double factor) {
       return number / divisor * factor;
     };
-    const double less = 1 - 6 * u * reference::slack, more = 1 + 6 * u * reference::slack;
+    // Powers of two and products with them are exact.
+    const double rounding = mx_ ? 0 : 6 * u * reference::slack;
+    const double less = 1 - rounding, more = 1 + rounding;
     double least = low < 0 ? quotient(low, range.low, more) : quotient(low, range.high, less);
     double greatest = high < 0 ? quotient(high, range.high, less) : quotient(high, range.low, more);
     if (range.high > 0x1p126) {
@@ -211,10 +234,11 @@ class QuantizeReference final : public Reference {
   }
 
   /// The bytes of neighbours differ by 1 where both have the same sign.
-  static Expected as_bytes(const Codes& codes) {
+  Expected as_bytes(const Codes& codes) const {
+    const int sign = 1 << (traits(format_).bits - 1);
     double bound = 0;
     for (const std::uint8_t other : {codes.low, codes.high}) {
-      if ((other ^ codes.nearest) >= 0x80) continue;
+      if ((other ^ codes.nearest) >= sign) continue;
       bound = std::max(bound, std::abs(static_cast<double>(other) - codes.nearest));
     }
     return {static_cast<double>(codes.nearest), bound};
@@ -234,8 +258,10 @@ class QuantizeReference final : public Reference {
   void check_row(const HostTensor& codes, std::int64_t row, Findings& part) const {
     const std::int64_t start = codes.spec.row_start(row);
     for (std::int64_t col = 0; col < cols_; ++col) {
+      const int bits = traits(format_).bits;
+      const std::byte byte = codes.data[static_cast<std::size_t>(start + col * bits / 8)];
       const auto code =
-          static_cast<std::uint8_t>(codes.data[static_cast<std::size_t>(start + col)]);
+          static_cast<std::uint8_t>(byte >> col * bits % 8 & std::byte{0xff} >> (8 - bits));
       const Codes permitted = codes_of(row, col);
       if (permits(permitted, code)) {
         part.pass(1);
@@ -250,6 +276,7 @@ class QuantizeReference final : public Reference {
   }
 
   ByteFormat format_;
+  bool mx_ = false;  ///< scales are powers of two, as bytes
   std::int64_t rows_, cols_, width_ = 0, columns_ = 0;
   std::function<Value(std::int64_t, std::int64_t)> element_;
   std::vector<Scale> scales_;          ///< of every row

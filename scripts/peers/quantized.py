@@ -23,6 +23,8 @@ class Quantized(Calls):
 
     def scaled_gemm(self, d, a, dtype):
         form, scales, rows = a.get("format", "e4m3"), a.get("scales", "tensor"), d["m"]
+        if scales == "mx":
+            return []  # torch multiplies these on sm_100 alone
         if form == "int8" and scales != "block":
             rows = 32 if rows <= 16 else rows
             makers = [functools.partial(self.int_mm, d, m, scales, dtype) for m in dict.fromkeys((rows, multiple(rows, 16)))]
@@ -140,7 +142,7 @@ class Quantized(Calls):
     def quantize(self, d, a, dtype):
         form, scales, fused = a.get("format", "e4m3"), a.get("scales", "row"), a.get("fused", "none")
         rows, cols = d["rows"], d["cols"]
-        if form not in LARGEST or {"x_stride", "q_stride"} & a.keys() or (scales == "block" and cols % 128 != 0):
+        if form not in LARGEST or {"x_stride", "q_stride"} & a.keys() or (scales == "block" and cols % 128 != 0) or scales == "mx":
             return []
         largest, packed = LARGEST[form], fused == "silu_mul" and a.get("layout") == "packed"
         types = {"e4m3": self.torch.float8_e4m3fn, "e5m2": self.torch.float8_e5m2, "int8": self.torch.int8}

@@ -95,6 +95,7 @@ std::vector<std::uint8_t> codes_of(ByteFormat format, const Row& row) {
 
 TEST(Quantize, SpecialNumbersOfEveryFormatAreAsTheFormatHasThem) {
   for (const auto& traits : kernels::byte_format_table) {
+    if (traits.bits < 8) continue;
     const ByteFormat format = traits.format;
     const double most_of = traits.largest, nan = std::nan("");
     const double least = format == ByteFormat::int8 ? 1 : decode_byte(format, 1);
@@ -183,15 +184,71 @@ TEST(Quantize, FusedOperationsAreRightWithRowsApart) {
   }
 }
 
+/// The scale is that of the largest number's exponent: 1 if this is the exponent of the format's
+/// largest.
+TEST(Quantize, ScalesOfMicroscalingFormatsArePowersOfTwo) {
+  for (const ByteFormat format : {ByteFormat::e4m3, ByteFormat::e5m2, ByteFormat::e2m1}) {
+    const double most_of = kernels::traits(format).largest, nan = std::nan("");
+    const int exponent = std::ilogb(most_of), bits = kernels::traits(format).bits;
+    const double least = decode_byte(format, 1), power = std::ldexp(1, exponent);
+    const std::vector<Row> rows{
+        {most_of, -most_of, 1, -1, least, least / 2, 1.5 * least, -0.0},  // ties to even
+        {1.99 * power, -power, 1, -1, 0, 2, 3, 4},                        // saturates
+        {nan, 3, -2, most_of, 1, 0, 5, -most_of},
+        {infinity, -infinity, 1, -1, 0, 2, 3, 4},
+        {0, 0, 0, 0, 0, 0, -0.0, 0},
+        {0x1p-130, -0x1p-149, 0, 0, 0, 0, 0, 0}};
+    const Problem problem = problem_of(format, "mx", 6, 96);
+    for (const Outputs& got : run(problem, rows, 0)) {
+      SCOPED_TRACE(std::string(kernels::to_string(format)) + " | " + got.from);
+      ASSERT_EQ(got.scales.size(), 18U);
+      const auto code = [&](std::size_t row, std::size_t col) {
+        const int byte = got.codes[row][col * static_cast<std::size_t>(bits) / 8];
+        const int shift = static_cast<int>(col) * bits % 8;
+        return static_cast<std::uint8_t>(byte >> shift & (bits == 8 ? 255 : 15));
+      };
+      const bool has_nan = format != ByteFormat::e2m1;
+      const double scales[] = {
+          127, 127, has_nan ? 127.0 : 255.0, static_cast<double>(254 - exponent), 0, 0};
+      for (std::size_t i = 0; i < 18; ++i) EXPECT_EQ(got.scales[i], scales[i / 3]) << i;
+      for (std::size_t col = 0; col < 8; ++col) {
+        for (const std::size_t row : {0, 1, 2}) {
+          const double number = rows[row][col];
+          const std::uint8_t expected = row == 2 && !has_nan ? 0 : encode_byte(format, number);
+          if (std::isnan(number) && has_nan) {
+            EXPECT_TRUE(std::isnan(decode_byte(format, code(row, col))));
+          } else {
+            EXPECT_EQ(decode_byte(format, code(row, col)), decode_byte(format, expected));
+          }
+        }
+        EXPECT_EQ(decode_byte(format, code(4, col)), 0);
+      }
+      EXPECT_EQ(decode_byte(format, code(3, 0)), most_of);
+      EXPECT_EQ(decode_byte(format, code(3, 1)), -most_of);
+      EXPECT_EQ(decode_byte(format, code(3, 7)), 0);
+    }
+  }
+}
+
 TEST(Quantize, WritesWhatScaledGemmReads) {
-  for (const char* scales : {"row", "block"}) {
-    const Problem codes = problem_of(ByteFormat::e5m2, scales, 6, 272);
+  struct Choice {
+    ByteFormat format;
+    const char* scales;
+    std::int64_t k;
+  };
+  for (const auto& [format, scales, k] : {Choice{ByteFormat::e5m2, "row", 272},
+                                          {ByteFormat::e5m2, "block", 272},
+                                          {ByteFormat::e5m2, "mx", 288},
+                                          {ByteFormat::e2m1, "mx", 288}}) {
+    const Problem codes = problem_of(format, scales, 6, k);
     const Problem product =
-        make_problem(
-            built_in("scaled_gemm"),
-            {{{"format", "e5m2"}, {"scales", scales}, {"m", "6"}, {"n", "3"}, {"k", "272"}},
-             "f32",
-             "f32"})
+        make_problem(built_in("scaled_gemm"), {{{"format", std::string(to_string(format))},
+                                                {"scales", scales},
+                                                {"m", "6"},
+                                                {"n", "3"},
+                                                {"k", std::to_string(k)}},
+                                               "f32",
+                                               "f32"})
             .value();
     const auto written = quantize().tensors(codes), read = built_in("scaled_gemm").tensors(product);
     const TensorSpec &q = written[1], &s = written[2], &a = read[0], &of_a = read[2];
@@ -225,6 +282,9 @@ TEST(Quantize, RefusesRowsOfNoWholeWordsAndAttributesOfOtherOperations) {
         Fields{{"rows", "2"}, {"cols", "8"}, {"q_stride", "10"}},
         Fields{{"rows", "2"}, {"cols", "8"}, {"layout", "packed"}},
         Fields{{"rows", "2"}, {"cols", "8"}, {"affine", "none"}},
+        Fields{{"rows", "2"}, {"cols", "32"}, {"format", "e2m1"}},
+        Fields{{"rows", "2"}, {"cols", "32"}, {"format", "int8"}, {"scales", "mx"}},
+        Fields{{"rows", "2"}, {"cols", "48"}, {"scales", "mx"}},
         Fields{{"rows", "2"}, {"cols", "8"}, {"fused", "rmsnorm"}, {"affine", "weight"}}}) {
     EXPECT_FALSE(make_problem(quantize(), {fields, "bf16", "u8"}));
   }

@@ -45,12 +45,19 @@ TEST(ByteFormats, HaveTheNumbersOfTheirSpecifications) {
   EXPECT_TRUE(std::isnan(decode_byte(ByteFormat::e5m2_fnuz, 0x80)));
   EXPECT_EQ(decode_byte(ByteFormat::int8, 0x80), -128);
   EXPECT_EQ(decode_byte(ByteFormat::int8, 0x7f), 127);
+  constexpr float four_bits[] = {0, 0.5F, 1, 1.5F, 2, 3, 4, 6};
+  for (int code = 0; code < 8; ++code) {
+    EXPECT_EQ(decode_byte(ByteFormat::e2m1, static_cast<std::uint8_t>(code)), four_bits[code]);
+    // The upper half is another number.
+    EXPECT_EQ(decode_byte(ByteFormat::e2m1, static_cast<std::uint8_t>(code | 0xf8)),
+              -four_bits[code]);
+  }
 }
 
 TEST(ByteFormats, ConversionsRoundToNearestEvenAndSaturate) {
   for (const auto& traits : kernels::byte_format_table) {
     SCOPED_TRACE(traits.name);
-    for (int byte = 0; byte < 256; ++byte) {
+    for (int byte = 0; byte < 1 << traits.bits; ++byte) {
       const float value = decode_byte(traits.format, static_cast<std::uint8_t>(byte));
       if (!std::isfinite(value)) continue;
       EXPECT_EQ(encode_byte(traits.format, value), byte);
@@ -59,7 +66,8 @@ TEST(ByteFormats, ConversionsRoundToNearestEvenAndSaturate) {
     EXPECT_EQ(most, traits.largest);
     EXPECT_EQ(decode_byte(traits.format, encode_byte(traits.format, infinity)), most);
     const float nan = decode_byte(traits.format, encode_byte(traits.format, NAN));
-    EXPECT_EQ(std::isnan(nan), traits.format != ByteFormat::int8);
+    const bool has_nan = traits.format != ByteFormat::int8 && traits.format != ByteFormat::e2m1;
+    EXPECT_EQ(std::isnan(nan), has_nan);
   }
   EXPECT_EQ(decode_byte(ByteFormat::e4m3, encode_byte(ByteFormat::e4m3, 1.0625)), 1);
   EXPECT_EQ(decode_byte(ByteFormat::e4m3, encode_byte(ByteFormat::e4m3, 1.1875)), 1.25F);
@@ -70,6 +78,10 @@ TEST(ByteFormats, ConversionsRoundToNearestEvenAndSaturate) {
   EXPECT_EQ(encode_byte(ByteFormat::e4m3_fnuz, -0.0), 0);
   EXPECT_EQ(encode_byte(ByteFormat::e4m3_fnuz, -0x1p-12), 0);
   EXPECT_EQ(encode_byte(ByteFormat::int8, -2.5), 0xfe);
+  EXPECT_EQ(encode_byte(ByteFormat::e2m1, 0.25), 0);
+  EXPECT_EQ(encode_byte(ByteFormat::e2m1, 0.75), 2);
+  EXPECT_EQ(encode_byte(ByteFormat::e2m1, -2.5), 0xc);
+  EXPECT_EQ(encode_byte(ByteFormat::e2m1, 5), 6);
 }
 
 Result<Problem> problem_of(std::vector<std::pair<std::string, std::string>> fields) {

@@ -31,10 +31,12 @@ class DrawPreset(unittest.TestCase):
         drawn = problems("--seed", "2", "--times", "20", "--only", ",".join(ops))
         for one in drawn:
             with self.subTest(**one):
-                step = one.get("group") or (128 if one["scales"] == "block" else 4 if one["op"] == "quantize" else 16)
+                of_scales = {"block": 128, "mx": 32}.get(one.get("scales"), 4 if one["op"] == "quantize" else 16)
+                step = one.get("group") or of_scales
                 self.assertEqual(one["cols" if one["op"] == "quantize" else "k"] % step, 0)
                 self.assertTrue(one["op"] == "quantize" or one["m"] >= 1 and one["n"] >= 64)
-        for field, values in (("format", {"e4m3", "e5m2", "int8"}), ("scales", {"tensor", "row", "block"}),
+        for field, values in (("format", {"e4m3", "e5m2", "int8", "e2m1"}), ("scales", {"tensor", "row", "block", "mx"}),
+                              ("format_b", {"e2m1"}),
                               ("group", {32, 64, 128}), ("weights", {"int4", "int8"}), ("zeros", {"none", "groups"}),
                               ("fused", {"none", "rmsnorm", "add_rmsnorm", "layernorm", "silu_mul"})):
             self.assertEqual({one[field] for one in drawn if field in one}, values)

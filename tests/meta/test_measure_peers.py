@@ -99,6 +99,8 @@ class Quantized(unittest.TestCase):
         for op, problem in (
                 ("scaled_gemm", {"m": 32, "n": 64, "k": 128, "format": "e5m2"}),
                 ("scaled_gemm", {"m": 32, "n": 64, "k": 128, "format": "int8", "scales": "block"}),
+                ("scaled_gemm", {"m": 32, "n": 64, "k": 128, "scales": "mx"}),
+                ("quantize", {"rows": 6, "cols": 192, "scales": "mx"}),
                 ("quantized_gemm", {"m": 1, "n": 64, "k": 256, "weights": "q4_k"}),
                 ("quantized_gemm", {"m": 1, "n": 64, "k": 256, "epilogue": "swiglu"}),
                 ("quantized_gemm", {"m": 1, "n": 64, "k": 256, "prologue": "rmsnorm"}),

@@ -195,6 +195,22 @@ class OnEachDevice(OneDevice):
         self.runtime.scaled_gemm(a, b, s, t, c)
         self.check(c, numbers[of_a] @ numbers[of_b].T / 4)
 
+    def test_scaled_gemm_of_microscaling_formats(self):
+        # e4m3: 0x38 is 1, 0x40 2, 0xb8 -1; e2m1: the even number of a byte is in its lower half.
+        codes, numbers = np.array([0x38, 0x40, 0xb8], "uint8"), np.array([1, 2, -1])
+        fours = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6])
+        of_a, of_b = RANDOM.integers(0, 3, (3, 64)), RANDOM.integers(0, 16, (8, 64))
+        scales_a, scales_b = RANDOM.integers(124, 130, (3, 2)), RANDOM.integers(124, 130, (8, 2))
+        packed = (of_b[:, ::2] | of_b[:, 1::2] << 4).astype("uint8")
+        a, b, s, t = self.make(codes[of_a], packed, scales_a.astype("uint8"), scales_b.astype("uint8"))
+        c = self.runtime.empty((3, 8))
+        self.runtime.scaled_gemm(a, b, s, t, c, scales="mx", numbers_b="e2m1")
+        x = numbers[of_a] * np.repeat(2.0 ** (scales_a - 127), 32, 1)
+        y = fours[of_b % 8] * np.where(of_b < 8, 1, -1) * np.repeat(2.0 ** (scales_b - 127), 32, 1)
+        self.check(c, x @ y.T)
+        with self.assertRaises(ValueError):
+            self.runtime.scaled_gemm(a, b, s, t, c, numbers_b="e2m1")
+
     def test_quantize(self):
         x, weight = values(6, 256), values(256)
         a, w = self.make(x, weight)

@@ -127,6 +127,15 @@ TEST(IsaMachines, MatrixCyclesAreThoseOfLlvmsModels) {
     EXPECT_EQ(IsaMachine::of(row.architecture).value().matrix_cycles(row.mnemonic), row.cycles)
         << row.architecture << " " << row.mnemonic;
   }
+  // gfx950's f8f6f4 is twice as fast if both operands have less than eight bits.
+  const IsaMachine cdna4 = IsaMachine::of("gfx950").value();
+  const std::string scaled =
+      "v_mfma_scale_f32_16x16x128_f8f6f4 v[0:3], v[4:11], v[12:19], v[20:23], "
+      "v24, v25 op_sel_hi:[0,0,0]";
+  EXPECT_EQ(cdna4.matrix_cycles(one(scaled).operation), 32);
+  EXPECT_EQ(cdna4.matrix_cycles(one(scaled + " cbsz:4").operation), 32);
+  EXPECT_EQ(cdna4.matrix_cycles(one(scaled + " cbsz:4 blgp:4").operation), 16);
+  EXPECT_EQ(cdna4.peak_flops(matrix_type(one(scaled + " cbsz:4 blgp:4").operation)), 4096);
   EXPECT_FALSE(IsaMachine::of("sm_90"));
   EXPECT_FALSE(IsaMachine::of("gfx1030"));
 }

@@ -175,4 +175,12 @@ std::string_view matrix_type(std::string_view mnemonic) {
   return type;
 }
 
+std::string_view matrix_type(const IsaOperation& operation) {
+  const std::string_view type = matrix_type(operation.mnemonic);
+  constexpr std::uint32_t first_narrow = 2;  // the numbers of formats of 6 and 4 bits
+  const bool narrow = type == "f8f6f4" && modifier(operation, "cbsz") >= first_narrow &&
+                      modifier(operation, "blgp") >= first_narrow;
+  return narrow ? "f6f4" : type;
+}
+
 }  // namespace greta::tuner

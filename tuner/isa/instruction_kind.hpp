@@ -45,5 +45,8 @@ MatrixShape matrix_shape(std::string_view mnemonic);
 
 /// Returns the type of a matrix instruction's operands as the mnemonic names it: "bf16", "f32".
 std::string_view matrix_type(std::string_view mnemonic);
+/// The same of an instruction, whose modifiers may name the types: "f6f4" if both operands of
+/// gfx950's f8f6f4 have less than eight bits.
+std::string_view matrix_type(const IsaOperation& operation);
 
 }  // namespace greta::tuner

@@ -27,9 +27,9 @@ void count_instruction(const IsaInstruction& instruction, const IsaMachine& mach
   switch (kind) {
     case InstructionKind::matrix:
       ++figures.matrix;
-      figures.matrix_type = matrix_type(name);
+      figures.matrix_type = matrix_type(instruction.operation);
       figures.matrix_flops += matrix_shape(name).flops();
-      figures.matrix_cycles += machine.matrix_cycles(name);
+      figures.matrix_cycles += machine.matrix_cycles(instruction.operation);
       break;
     case InstructionKind::accumulator_move:
       ++figures.accumulator_moves;

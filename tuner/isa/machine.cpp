@@ -85,16 +85,24 @@ std::optional<IsaMachine> IsaMachine::of(std::string_view architecture) {
 
 double IsaMachine::peak_flops(std::string_view type) const {
   if (is_single(type)) return f32_flops_;
+  if (type == "f6f4") return 4 * f16_flops_;
   if (!is_byte(type)) return f16_flops_;
   // Integers of 8 bits have the rate of f16 on CDNA 2 and RDNA 3.
   return gfx90a_ || (!cdna_ && f16_flops_ == 256) ? f16_flops_ : 2 * f16_flops_;
 }
 
 double IsaMachine::matrix_cycles(std::string_view mnemonic) const {
+  return matrix_cycles(mnemonic, matrix_type(mnemonic));
+}
+
+double IsaMachine::matrix_cycles(const IsaOperation& operation) const {
+  return matrix_cycles(operation.mnemonic, matrix_type(operation));
+}
+
+double IsaMachine::matrix_cycles(std::string_view mnemonic, std::string_view type) const {
   const MatrixShape shape = matrix_shape(mnemonic);
   const double flops = shape.flops();
   if (flops == 0) return 0;
-  const std::string_view type = matrix_type(mnemonic);
   const double at_peak = flops / peak_flops(type);
   if (!cdna_) return at_peak;
   if (gfx90a_ || is_single(type)) return std::max(at_peak, 8.0);

@@ -27,6 +27,7 @@ class IsaMachine {
   std::uint32_t wave() const { return wave_; }
   /// Returns the cycles for which an instruction occupies the matrix cores of a SIMD.
   double matrix_cycles(std::string_view mnemonic) const;
+  double matrix_cycles(const IsaOperation& operation) const;
   /// Returns the cycles for which an instruction occupies the vector unit of a SIMD: all of a
   /// matrix instruction's on RDNA, whose matrix instructions run there, and its issue on CDNA.
   double vector_cycles(const IsaInstruction& instruction) const;
@@ -45,6 +46,8 @@ class IsaMachine {
   std::vector<std::vector<std::uint32_t>> lds_groups(bool write, std::uint32_t lane_bytes) const;
 
  private:
+  double matrix_cycles(std::string_view mnemonic, std::string_view type) const;
+
   double f16_flops_ = 0;  ///< per cycle and SIMD
   double f32_flops_ = 0;
   bool cdna_ = false, gfx950_ = false, gfx90a_ = false;

@@ -21,6 +21,7 @@ Shape shape_of(const Problem& problem) {
   const std::string scales = problem.attribute("scales", "row");
   shape.scales = scales == "tensor"  ? Scales::tensor
                  : scales == "block" ? Scales::block
+                 : scales == "mx"    ? Scales::mx
                                      : Scales::row;
   const std::string fused = problem.attribute("fused", "none");
   if (fused == "rmsnorm") shape.fused = Fused::rmsnorm;
@@ -33,7 +34,7 @@ Shape shape_of(const Problem& problem) {
   shape.bias = shape.fused == Fused::layernorm && affine == "weight_bias";
   shape.epsilon = rows::epsilon(problem);
   shape.x_stride = problem.stride("x_stride", shape.packed_x());
-  shape.q_stride = problem.stride("q_stride", shape.cols);
+  shape.q_stride = problem.stride("q_stride", shape.code_bytes());
   shape.strides = strides_of(problem);
   return shape;
 }
@@ -56,9 +57,10 @@ std::vector<TensorSpec> tensors(const Problem& problem) {
   if (s.bias) list.push_back({"bias", Role::input, s.in, 1, s.cols});
   if (s.scales == Scales::tensor) list.push_back({"scale", Role::input, DType::f32, 1, 1});
   if (s.fused == Fused::add_rmsnorm) list.push_back(matrix("sum", Role::output, s.cols));
-  list.push_back({"Q", Role::output, DType::u8, s.rows, s.cols, s.q_stride});
+  list.push_back({"Q", Role::output, DType::u8, s.rows, s.code_bytes(), s.q_stride});
   if (s.scales != Scales::tensor) {
-    list.push_back({"scales", Role::output, DType::f32, s.scale_rows(), s.scale_columns()});
+    const DType type = s.mx() ? DType::u8 : DType::f32;
+    list.push_back({"scales", Role::output, type, s.scale_rows(), s.scale_columns()});
   }
   return list;
 }
@@ -72,9 +74,21 @@ Work work(const Problem& problem) {
       2 + fused[static_cast<std::size_t>(s.fused)] + (s.weight ? 1 : 0) + (s.bias ? 1 : 0));
 }
 
+Result<void> check_format(const Shape& s) {
+  const std::string format(to_string(s.format));
+  const bool four = s.format == ByteFormat::e2m1;
+  if (!s.mx()) return four ? bad_field("format", format, "needs scales mx") : Result<void>{};
+  if (!four && s.format != ByteFormat::e4m3 && s.format != ByteFormat::e5m2) {
+    return bad_field("format", format, "must be e4m3, e5m2 or e2m1 with scales mx");
+  }
+  if (s.cols % mx_block == 0) return {};
+  return bad_field("cols", std::to_string(s.cols), "must be a multiple of 32 with scales mx");
+}
+
 /// Codes are stored in words of four, and each operand's rows begin at such words.
 Result<void> check(const Problem& problem) {
   const Shape s = shape_of(problem);
+  if (auto good = check_format(s); !good) return good;
   for (const auto& [name, value] :
        {std::pair{"cols", s.cols}, {"x_stride", s.x_stride}, {"q_stride", s.q_stride}}) {
     if (value % 4 != 0) {
@@ -97,12 +111,15 @@ Result<void> check(const Problem& problem) {
 }
 
 std::vector<Attribute> attributes() {
-  return {byte_format_attribute("Q"),
+  Attribute format = byte_format_attribute("Q");
+  format.help += "; e2m1: OCP's FP4, two in a byte, with scales mx";
+  format.allowed.emplace_back("e2m1");
+  return {format,
           {.name = "scales",
            .help = "what shares a scale. row: a row; block: 128 columns of a row; tensor: all, by "
-                   "a given scale",
+                   "a given scale; mx: 32 columns, powers of two as bytes e8m0",
            .fallback = "row",
-           .allowed = {"row", "block", "tensor"}},
+           .allowed = {"row", "block", "tensor", "mx"}},
           {.name = "fused",
            .help = "operation whose result is quantised, in f32. none: X itself",
            .fallback = "none",
@@ -120,8 +137,8 @@ std::vector<Attribute> attributes() {
                            "sum",
                            "cols, or 2 cols if gate and up are packed",
                            [](const Problem& problem) { return shape_of(problem).packed_x(); }),
-          stride_attribute("q_stride", "elements from one row of Q to the next", "cols",
-                           [](const Problem& problem) { return problem.dim("cols"); })};
+          stride_attribute("q_stride", "bytes from one row of Q to the next", "cols, or half of it",
+                           [](const Problem& problem) { return shape_of(problem).code_bytes(); })};
 }
 
 /// The fused operation's result is rounded to the type of X before it is quantised.
@@ -165,12 +182,13 @@ Operation make_quantize() {
   t.bound =
       "scales: the largest y / the format's largest number within 5u and the error of y; Q: the "
       "numbers nearest to what lies within 12u and the errors of y and of scales; u = 2^-24; y's "
-      "error is that of the fused operation before its result is rounded";
+      "error is that of the fused operation before its result is rounded; scales mx are powers of "
+      "two, and have no error but that of y";
   t.dimensions = {run_time_rows("rows of the matrix"),
                   {.name = "cols",
                    .help = "elements of a row: a multiple of 4",
                    .least = 4,
-                   .examples = {4, 100, 128, 132, 256, 384, 1000, 1024, 2052, 4096}}};
+                   .examples = {4, 32, 100, 128, 132, 256, 384, 416, 1000, 1024, 2052, 4096}}};
   t.attributes = quantize::attributes();
   for (const DType type : {DType::bf16, DType::f16, DType::f32}) {
     t.dtypes.push_back({type, DType::u8});
@@ -180,7 +198,9 @@ Operation make_quantize() {
              {{4096, 4096}, {{"scales", "block"}}},
              {{4096, 4096}, {{"fused", "add_rmsnorm"}}},
              {{4096, 14336}, {{"fused", "silu_mul"}, {"layout", "packed"}}},
-             {{1000, 1004}, {{"scales", "tensor"}}}};
+             {{1000, 1004}, {{"scales", "tensor"}}},
+             {{4096, 4096}, {{"scales", "mx"}}},
+             {{4096, 4096}, {{"format", "e2m1"}, {"scales", "mx"}}}};
   t.shape = [](const Problem& problem) { return ProblemShape(quantize::shape_of(problem)); };
   t.variants = quantize::variants();
   t.check = quantize::check;

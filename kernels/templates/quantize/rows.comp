@@ -1,8 +1,8 @@
 #version 460
 // codes = y / scale, y = x, or with FUSED a norm of x, an RMS norm of x + residual, or silu(gate) * up.
 //
-// SCALES: 0, one given scale; 1, of each row; 2, of 128 columns of a row. KIND says how a row is
-// walked by LANES threads of the workgroup's, each of which has ITEMS vectors of VEC neighbours at a
+// SCALES: 0, one given scale; 1, of each row; 2, of 128 columns of a row; 3, of 32 columns of a row, powers
+// of two as bytes e8m0. KIND says how a row is walked by LANES threads of the workgroup's, each of which has ITEMS vectors of VEC neighbours at a
 // time:
 //   HELD      it stays in registers
 //   STREAMED  it is read once for each statistic, and to write
@@ -25,8 +25,8 @@
 #define LANES (THREADS / ROWS)
 #define CHUNK (LANES * ITEMS * VEC)  // columns that a row's threads have at a time
 
-#if KIND < HELD || KIND > FLAT || FUSED < 0 || FUSED > SILU_MUL || SCALES < 0 || SCALES > 2
-#error "KIND is 0 to 2, FUSED 0 to 4, SCALES 0 to 2"
+#if KIND < HELD || KIND > FLAT || FUSED < 0 || FUSED > SILU_MUL || SCALES < 0 || SCALES > 3
+#error "KIND is 0 to 2, FUSED 0 to 4, SCALES 0 to 3"
 #endif
 #if ROWS < 1 || THREADS % ROWS != 0 || (THREADS & (THREADS - 1)) != 0
 #error "THREADS is a power of 2, and ROWS divides it"
@@ -34,8 +34,16 @@
 #if KIND == FLAT && (ROWS != 1 || NORM || SCALES == 1)
 #error "a part of a row knows neither its norm nor its scale"
 #endif
-#if SCALES == 2 && LANES * VEC < 128
-#error "a row's threads have at least 128 columns at a time"
+#if SCALES == 3
+#define SCALE_BLOCK 32
+#else
+#define SCALE_BLOCK 128
+#endif
+#if SCALES >= 2 && LANES * VEC < SCALE_BLOCK
+#error "a row's threads have at least the columns of a scale at a time"
+#endif
+#if SCALES == 3 && FORMAT > 1 && FORMAT != 5 || SCALES != 3 && FORMAT == 5
+#error "microscaling formats are e4m3, e5m2 and e2m1"
 #endif
 #if VEC < 4
 #error "codes are stored in words of four"
@@ -198,22 +206,44 @@ uint most_of(float x[VEC]) {
   return most;
 }
 
+#if SCALES == 3
+layout(buffer_reference, std430, buffer_reference_align = 4) coherent buffer SharedWord { uint v; };
+
+// Not every driver stores single bytes. The other bytes of the word, which other threads store, stay as
+// they are.
+void store_byte(uint64_t at, uint byte) {
+  SharedWord word = SharedWord(at & ~uint64_t(3));
+  const uint shift = (uint(at) & 3u) * 8;
+  atomicAnd(word.v, ~(255u << shift));
+  atomicOr(word.v, byte << shift);
+}
+#endif
+
 // `scale`: of all of these columns, unless blocks have their own.
 void store(uint first, float x[ITEMS][VEC], float scale) {
-  const uint64_t codes = uint64_t(row) * (Q_STRIDE > 0 ? uint(Q_STRIDE) : args.cols);
+  const uint64_t codes = uint64_t(row) * (Q_STRIDE > 0 ? uint(Q_STRIDE) : args.cols / CODES_OF_BYTE);
   float inverse = 1.0 / scale;
   [[unroll]] for (uint i = 0; i < ITEMS; ++i) {
     const uint col = column(first, i);
-#if SCALES == 2
-    scale = scale_of(reduce_run(most_of(x[i]), 128 / VEC, false));
+#if SCALES >= 2
+    const uint most = reduce_run(most_of(x[i]), SCALE_BLOCK / VEC, false);
+    const bool first_of_scale = inside && col < args.cols && col % SCALE_BLOCK == 0;
+    const uint64_t place =
+        uint64_t(row) * ((args.cols - 1) / SCALE_BLOCK + 1) + col / SCALE_BLOCK;
+#if SCALES == 3
+    const uint stored = power_code_of(most);
+    inverse = inverse_power(stored);
+    if (first_of_scale) store_byte(args.scales + place, stored);
+#else
+    scale = scale_of(most);
     inverse = 1.0 / scale;
-    if (inside && col < args.cols && col % 128 == 0)
-      F32(args.scales + (uint64_t(row) * ((args.cols - 1) / 128 + 1) + col / 128) * 4).v = scale;
+    if (first_of_scale) F32(args.scales + place * 4).v = scale;
+#endif
 #endif
     if (inside && col < args.cols) {
       float y[VEC];
       [[unroll]] for (uint j = 0; j < VEC; ++j) y[j] = finite(x[i][j]) * inverse;
-      store_codes(args.codes + codes + col, y);
+      store_codes(args.codes + codes + col / CODES_OF_BYTE, y);
     }
   }
 }

@@ -1,7 +1,7 @@
 // codes = y / scale, y = x, or with FUSED a norm of x, an RMS norm of x + residual, or silu(gate) * up.
 //
-// SCALES: 0, one given scale; 1, of each row; 2, of 128 columns of a row. KIND says how a row is
-// walked by LANES threads of the block's, each of which has ITEMS vectors of VEC neighbours at a time:
+// SCALES: 0, one given scale; 1, of each row; 2, of 128 columns of a row; 3, of 32 columns of a row, powers
+// of two as bytes e8m0. KIND says how a row is walked by LANES threads of the block's, each of which has ITEMS vectors of VEC neighbours at a time:
 //   HELD      it stays in registers
 //   STREAMED  it is read once for each statistic, and to write
 //   FLAT      a block has a part of a row, whose statistics need no other part
@@ -24,8 +24,8 @@
 #define SURE 0
 #define LANES (THREADS / ROWS)
 
-#if KIND < HELD || KIND > FLAT || FUSED < 0 || FUSED > SILU_MUL || SCALES < 0 || SCALES > 2
-#error "KIND is 0 to 2, FUSED 0 to 4, SCALES 0 to 2"
+#if KIND < HELD || KIND > FLAT || FUSED < 0 || FUSED > SILU_MUL || SCALES < 0 || SCALES > 3
+#error "KIND is 0 to 2, FUSED 0 to 4, SCALES 0 to 3"
 #endif
 #if ROWS < 1 || THREADS % ROWS != 0 || (THREADS & (THREADS - 1)) != 0
 #error "THREADS is a power of 2, and ROWS divides it"
@@ -33,8 +33,16 @@
 #if KIND == FLAT && (ROWS != 1 || NORM || SCALES == 1)
 #error "a part of a row knows neither its norm nor its scale"
 #endif
-#if SCALES == 2 && LANES * VEC < 128
-#error "a row's threads have at least 128 columns at a time"
+#if SCALES == 3
+#define SCALE_BLOCK 32
+#else
+#define SCALE_BLOCK 128
+#endif
+#if SCALES >= 2 && LANES * VEC < SCALE_BLOCK
+#error "a row's threads have at least the columns of a scale at a time"
+#endif
+#if SCALES == 3 ? FORMAT > 1 && FORMAT != 5 : FORMAT == 5
+#error "microscaling formats are e4m3, e5m2 and e2m1"
 #endif
 #if VEC < 4
 #error "codes are stored in words of four"
@@ -55,9 +63,15 @@
 constexpr u32 chunk = LANES * ITEMS * VEC;  // columns that a row's threads have at a time
 constexpr u32 waves = THREADS / wave_size;
 
+#if SCALES == 3
+typedef u8 Scale;
+#else
+typedef float Scale;
+#endif
+
 struct Arguments {
   const In *x, *other, *weight, *bias;  // other: residual, or up
-  float* scales;
+  Scale* scales;
   In* sum;
   u8* codes;
   u32 rows, cols;
@@ -206,26 +220,33 @@ struct Row {
 
   // `scale`: of all of these columns, unless blocks have their own.
   GRETA_DEVICE void store(u32 first, const Values& x, float scale, const Shared& shared) const {
-    const u64 codes = u64(row) * (Q_STRIDE > 0 ? u32(Q_STRIDE) : args.cols);
+    const u64 codes = u64(row) * (Q_STRIDE > 0 ? u32(Q_STRIDE) : args.cols / codes_of_byte);
     float inverse = 1.0f / scale;
     GRETA_UNROLL
     for (u32 i = 0; i < ITEMS; ++i) {
       const u32 col = column(first, i);
-#if SCALES == 2
+#if SCALES >= 2
       u32 most = 0;
       GRETA_UNROLL
       for (u32 j = 0; j < VEC; ++j) most = larger_size(most, x[i][j]);
-      scale = scale_of(reduce_run<128 / VEC>(most, LargerSize{}, shared.sizes));
-      inverse = 1.0f / scale;
-      if (inside && col < args.cols && col % 128 == 0) {
-        args.scales[u64(row) * ((args.cols - 1) / 128 + 1) + col / 128] = scale;
+      most = reduce_run<SCALE_BLOCK / VEC>(most, LargerSize{}, shared.sizes);
+#if SCALES == 3
+      const u32 stored = power_code_of(most);
+      inverse = inverse_power(stored);
+#else
+      const float stored = scale_of(most);
+      inverse = 1.0f / stored;
+#endif
+      if (inside && col < args.cols && col % SCALE_BLOCK == 0) {
+        const u32 blocks = (args.cols - 1) / SCALE_BLOCK + 1;
+        args.scales[u64(row) * blocks + col / SCALE_BLOCK] = Scale(stored);
       }
 #endif
       if (!inside || col >= args.cols) continue;
       float y[VEC];
       GRETA_UNROLL
       for (u32 j = 0; j < VEC; ++j) y[j] = finite(x[i][j]) * inverse;
-      store_codes(args.codes + codes + col, y);
+      store_codes(args.codes + codes + col / codes_of_byte, y);
     }
   }
 };
@@ -285,7 +306,7 @@ GRETA_DEVICE void quantize_row(const Row& row, u32 first, const Shared& shared) 
 
 GRETA_KERNEL(THREADS)
 quantize_rows(const In* GRETA_READ x, const In* GRETA_READ other, const In* GRETA_READ weight,
-              const In* GRETA_READ bias, float* scales, In* __restrict__ sum,
+              const In* GRETA_READ bias, Scale* scales, In* __restrict__ sum,
               u8* __restrict__ codes, u32 rows, u32 cols, u32 parts, float epsilon) {
   begin_launch();
   GRETA_SHARED(u32, sizes, waves);

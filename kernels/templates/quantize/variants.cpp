@@ -77,9 +77,11 @@ std::vector<Constraint> basics(const Shape& shape, const DeviceInfo& device,
                     fmt::format("THREADS must be a multiple of the subgroup size {}", wave),
                     p["THREADS"] % wave == 0});
   }
-  if (shape.scales == Scales::block) {
-    list.push_back({"blocks", "the threads of a row must have at least 128 columns at a time",
-                    lanes * p["VEC"] >= scale_block});
+  if (shape.block_scales()) {
+    list.push_back(
+        {"blocks",
+         fmt::format("the threads of a row must have at least {} columns at a time", shape.block()),
+         lanes * p["VEC"] >= shape.block()});
   }
   return list;
 }
@@ -211,7 +213,7 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
     defines.emplace_back(name, std::to_string(value));
   }
   defines.push_back(stride_define(shape.strides, "x_stride", shape.packed_x()));
-  defines.push_back(stride_define(shape.strides, "q_stride", shape.cols));
+  defines.push_back(stride_define(shape.strides, "q_stride", shape.code_bytes()));
   add_pack(defines, device, "X", shape.in, config["VEC"]);
   if (device.language == Language::glsl) {
     defines.emplace_back("F16_ARITHMETIC", device.f16_arithmetic ? "1" : "0");
@@ -296,8 +298,8 @@ std::vector<Division> divisions(const Shape& shape, const Config& config) {
   if (config.has("ROWS")) list.push_back({"rows", shape.rows, config["ROWS"], "ROWS", 3});
   const std::int64_t items = config.has("ITEMS") ? config["ITEMS"] : 1;
   list.push_back({"cols", shape.cols, lanes_of(config) * config["VEC"] * items});
-  if (shape.scales == Scales::block) {
-    list.push_back({"block of a scale", shape.cols, scale_block, {}, 4});
+  if (shape.block_scales()) {
+    list.push_back({"block of a scale", shape.cols, shape.block(), {}, 4});
   }
   return list;
 }

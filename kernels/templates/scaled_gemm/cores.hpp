@@ -18,6 +18,15 @@ inline bool for_few_rows(const Shape& shape) {
   return !shape.grouped() && shape.m <= most_few_rows;
 }
 
+/// How waves multiply numbers of microscaling formats, in the order of CORES in mx_matrix.hip.
+enum class MxCores : std::uint8_t {
+  scaled,  ///< as they are, with scales: gfx950
+  bytes,   ///< as fp8; threads scale the sums of 32 k
+  halves,  ///< the same as 16-bit numbers, which represent them exactly
+  none
+};
+MxCores mx_cores(const Shape& shape, const DeviceInfo& device);
+
 /// Returns whether the matrix cores of the device's waves multiply numbers of the format.
 bool has_cores(const Shape& shape, const DeviceInfo& device);
 /// Returns the constraint that they do.

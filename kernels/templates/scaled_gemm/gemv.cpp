@@ -12,7 +12,10 @@
 namespace greta::kernels::scaled_gemm {
 namespace {
 
-constexpr std::int64_t chunk = 16;  ///< numbers that a thread loads at once
+/// Returns the numbers of a line that a thread loads at once.
+std::int64_t chunk_of(const Shape& shape) {
+  return shape.mx() ? mx_block : 16;
+}
 
 std::int64_t width_of(const Config& config) {
   return std::int64_t{config["COLS"]} * config["TN"];
@@ -28,8 +31,11 @@ Expression shared_bytes(const DeviceInfo& device) {
 
 /// Returns the 32-bit registers of a thread's sums, operands and chunks in flight.
 auto registers_of(const Shape& shape, const auto& c) {
-  const int sums = shape.scales == Scales::block ? 2 : 1;
-  return sums * c["ROWS"] * c["TN"] + 4 * c["UNROLL"] * c["TN"] + 4 * c["ROWS"] + 4 * c["TN"] + 4;
+  const int sums = shape.block_scales() ? 2 : 1;
+  const std::int64_t of_a = shape.bytes_a(chunk_of(shape)) / 4;
+  const std::int64_t of_b = shape.bytes_b(chunk_of(shape)) / 4;
+  return sums * c["ROWS"] * c["TN"] + of_b * c["UNROLL"] * c["TN"] + of_a * c["ROWS"] +
+         4 * c["TN"] + 4;
 }
 
 /// Returns an estimate of the registers that compilers need: those for AMD decode all numbers of a
@@ -41,12 +47,12 @@ std::int64_t estimated_registers(const Shape& shape, const Config& config) {
 
 Alternative space(const Shape& shape, const DeviceInfo& device) {
   const std::int64_t threads = most_threads(device), groups = most_workgroups(device);
-  const std::int64_t shared = device.shared_memory_bytes;
+  const std::int64_t shared = device.shared_memory_bytes, chunk = chunk_of(shape);
   // THREADS   workgroup size
   // COLS      threads along n; the others are along k
   // TN        columns of a thread, which one load of A serves
   // ROWS      rows of C of a workgroup, which one load of B serves
-  // UNROLL    chunks of 16 bytes in flight for each column
+  // UNROLL    chunks in flight for each column: 16 bytes, with scales mx 32 k
   // SPLIT     workgroups that share k
   Alternative a{"gemv",
                 {{"THREADS", {32, 64, 128, 256, 512, 1024}},
@@ -56,21 +62,22 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
                  {"UNROLL", {1, 2, 4, 8}},
                  {"SPLIT", {1, 2, 4, 8}}},
                 {storage_constraint(DType::f32, shape.out, device)}};
-  append(a.constraints,
-         {{"workgroup_threads", fmt::format("the device allows {} threads", threads),
-           p["THREADS"] <= threads},
-          {"columns", "COLS must not exceed THREADS", p["COLS"] <= p["THREADS"]},
-          {"rows", fmt::format("ROWS must not be twice m, {}, or more", shape.m),
-           p["ROWS"] < 2 * shape.m},
-          {"idle_threads",
-           fmt::format("THREADS / COLS chunks of 16 must not be twice k, {}, or more", shape.k),
-           p["THREADS"] / p["COLS"] * chunk < 2 * shape.k || p["THREADS"] <= 32 * p["COLS"]},
-          {"grid", fmt::format("C has more than {} workgroups", groups),
-           ceil_div(shape.n, p["COLS"] * p["TN"]) * ceil_div(shape.m, p["ROWS"]) <= groups},
-          {"shared_memory", fmt::format("sums of waves must fit {} KiB", shared / 1024),
-           shared_bytes(device) <= shared},
-          register_constraint(device, "sums, operands and chunks in flight", registers_of(shape, p),
-                              device.language == Language::hip ? p["THREADS"] : Expression(1))});
+  append(
+      a.constraints,
+      {{"workgroup_threads", fmt::format("the device allows {} threads", threads),
+        p["THREADS"] <= threads},
+       {"columns", "COLS must not exceed THREADS", p["COLS"] <= p["THREADS"]},
+       {"rows", fmt::format("ROWS must not be twice m, {}, or more", shape.m),
+        p["ROWS"] < 2 * shape.m},
+       {"idle_threads",
+        fmt::format("THREADS / COLS chunks of {} must not be twice k, {}, or more", chunk, shape.k),
+        p["THREADS"] / p["COLS"] * chunk < 2 * shape.k || p["THREADS"] <= 32 * p["COLS"]},
+       {"grid", fmt::format("C has more than {} workgroups", groups),
+        ceil_div(shape.n, p["COLS"] * p["TN"]) * ceil_div(shape.m, p["ROWS"]) <= groups},
+       {"shared_memory", fmt::format("sums of waves must fit {} KiB", shared / 1024),
+        shared_bytes(device) <= shared},
+       register_constraint(device, "sums, operands and chunks in flight", registers_of(shape, p),
+                           device.language == Language::hip ? p["THREADS"] : Expression(1))});
   append(a.constraints, slice_constraints(shape, device, chunk));
   if (vectorising_cpu(device)) {
     a.constraints.push_back({"code_size", "ROWS x TN x UNROLL above 8 compiles slowly for a CPU",
@@ -87,7 +94,7 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
                         .threads = config["THREADS"],
                         .rows = config["ROWS"],
                         .columns = width_of(config),
-                        .slice = slice_length(shape, config, chunk),
+                        .slice = slice_length(shape, config, chunk_of(shape)),
                         .subgroup = whole_subgroups(device, config["THREADS"])});
 }
 
@@ -122,7 +129,7 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
 }
 
 std::vector<Division> divisions(const Shape& shape, const Config& config) {
-  const std::int64_t lanes = config["THREADS"] / config["COLS"];
+  const std::int64_t lanes = config["THREADS"] / config["COLS"], chunk = chunk_of(shape);
   return {{"m", shape.m, config["ROWS"], "ROWS", 4},
           {"n", shape.n, width_of(config)},
           {"k", slice_length(shape, config, chunk), lanes * config["UNROLL"] * chunk},
@@ -132,7 +139,11 @@ std::vector<Division> divisions(const Shape& shape, const Config& config) {
 KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& config) {
   const double rows = config["ROWS"], columns = static_cast<double>(width_of(config));
   const double threads = config["THREADS"], split = config["SPLIT"];
+  const std::int64_t chunk = chunk_of(shape);
   const auto k = static_cast<double>(slice_length(shape, config, chunk));
+  const auto of_chunk = static_cast<double>(chunk);
+  const double bytes_a = static_cast<double>(shape.bytes_a(chunk)) / of_chunk;  // of a number
+  const double bytes_b = static_cast<double>(shape.bytes_b(chunk)) / of_chunk;
   LaunchWork work;
   work.workgroups = std::ceil(static_cast<double>(shape.n) / columns) * split *
                     static_cast<double>(ceil_div(shape.m, std::int64_t{config["ROWS"]}));
@@ -141,11 +152,11 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   // A number costs its conversion, and a product for each row or column.
   const double of_a = rows * config["COLS"];
   work.vector_flops = k * (2 * rows * columns + 4 * (columns + of_a));
-  work.read_bytes = k * (columns + of_a);
+  work.read_bytes = k * (columns * bytes_b + of_a * bytes_a);
   work.written_bytes = rows * columns * (split > 1 ? 4 : bytes_of(shape.out, 1));
-  work.loads = work.read_bytes / chunk;
-  work.ahead_bytes = threads * config["UNROLL"] * config["TN"] * chunk;
-  work.steps = std::max(1.0, columns * k / work.ahead_bytes);
+  work.loads = work.read_bytes / 16;
+  work.ahead_bytes = threads * config["UNROLL"] * config["TN"] * of_chunk * bytes_b;
+  work.steps = std::max(1.0, columns * k * bytes_b / work.ahead_bytes);
   work.barriers = (device.language == Language::hip ? 1 : rows * config["TN"]) +
                   (split > 1 ? barriers_of_arrival(4 * rows * columns * split) : 0);
   work.unique_bytes = least_bytes(shape);

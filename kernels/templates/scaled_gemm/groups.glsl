@@ -28,12 +28,12 @@ uint line_of_column(uint col) {
 // Where the scales of a group's rows and lines begin. `blocks`: scales of a row.
 uint64_t first_scale_a(Group group, uint blocks) {
   const uint rows = SCALES == 0 ? group.index : group.first;
-  return args.scales_a + uint64_t(rows) * (SCALES == 2 ? blocks : 1u) * 4;
+  return args.scales_a + uint64_t(rows) * (SCALES >= 2 ? blocks : 1u) * SCALE_BYTES;
 }
 uint64_t first_scale_b(Group group, uint blocks) {
   const uint lines = product_columns();
-  const uint rows = SCALES == 0 ? 1u : SCALES == 1 ? lines : (lines + SCALE_BLOCK - 1) / SCALE_BLOCK;
-  return args.scales_b + uint64_t(group.index) * rows * (SCALES == 2 ? blocks : 1u) * 4;
+  const uint rows = SCALES == 0 ? 1u : SCALES == 2 ? (lines + SCALE_LINES - 1) / SCALE_LINES : lines;
+  return args.scales_b + uint64_t(group.index) * rows * (SCALES >= 2 ? blocks : 1u) * SCALE_BYTES;
 }
 
 #if GATE != 0

@@ -40,8 +40,8 @@ GRETA_DEVICE u32 line_of_column(u32 col, u32 n) {
 // The scales of a group, whose first row and line are 0.
 GRETA_DEVICE ScalePair scales_of_group(const ScalePair& all, const Group& group, u32 n) {
   const u32 lines = product_columns(n);
-  const u32 of_b = SCALES == 0 ? 1 : SCALES == 1 ? lines : (lines + scale_block - 1) / scale_block;
-  const u64 length = SCALES == 2 ? all.blocks : 1;
+  const u32 of_b = SCALES == 0 ? 1 : SCALES == 2 ? (lines + scale_lines - 1) / scale_lines : lines;
+  const u64 length = SCALES >= 2 ? all.blocks : 1;
   return {all.a + (SCALES == 0 ? group.index : group.first) * length,
           all.b + u64(group.index) * of_b * length, all.blocks};
 }

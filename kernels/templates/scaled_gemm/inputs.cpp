@@ -18,15 +18,35 @@ std::byte coded(ByteFormat format, double value) {
   return std::byte{encode_byte(format, value)};
 }
 
+/// Puts the code of number `i` of those that begin at `codes`.
+void put(ByteFormat format, std::byte* codes, std::int64_t i, std::byte code) {
+  const int bits = traits(format).bits, of_byte = 8 / bits;
+  std::byte& to = codes[i / of_byte];
+  const auto shift = static_cast<int>(i % of_byte) * bits;
+  const std::byte mask = std::byte{0xff} >> (8 - bits) << shift;
+  to = (to & ~mask) | (code << shift & mask);
+}
+
 void fill_codes(ByteFormat format, HostTensor& tensor, std::uint64_t stream) {
   const double largest = traits(format).largest;
+  const std::int64_t of_byte = 8 / traits(format).bits;
   parallel_parts(std::ssize(tensor.data), [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t i = first; i < last; ++i) {
+    for (std::int64_t i = first * of_byte; i < last * of_byte; ++i) {
       const std::uint64_t draw = mix64(stream + static_cast<std::uint64_t>(i));
       const double unit = (static_cast<double>(draw >> 12) + 0.5) * 0x1p-52;
-      tensor.data[static_cast<std::size_t>(i)] = coded(format, largest * (2 * unit - 1));
+      put(format, tensor.data.data(), i, coded(format, largest * (2 * unit - 1)));
     }
   });
+}
+
+/// Returns the byte of the power of two 2^exponent, as e8m0.
+std::byte power(int exponent) {
+  return std::byte{static_cast<std::uint8_t>(std::clamp(exponent + 127, 0, 254))};
+}
+
+/// Fills scales e8m0 with powers of two up to 2^most.
+void fill_powers(HostTensor& tensor, int most, std::mt19937_64& random) {
+  for (std::byte& scale : tensor.data) scale = power(most - static_cast<int>(random() >> 62));
 }
 
 void fill_scales(HostTensor& tensor, double most, std::mt19937_64& random) {
@@ -50,29 +70,29 @@ void mix_in_special_rows(const Shape& shape, HostTensor& tensor, bool finite,
   enum { zeros, largest_ones, subnormal, any_bits, one_large, not_finite, kinds };
   for (std::int64_t row = 0; row < tensor.spec.rows; ++row) {
     const std::uint64_t kind = uniform_below(random, 2 * kinds);
-    std::byte* const codes = tensor.data.data() + row * shape.k;
+    std::byte* const codes = tensor.data.data() + row * shape.bytes_a(shape.k);
+    const auto set = [&](std::int64_t i, std::byte code) { put(shape.format, codes, i, code); };
     for (std::int64_t i = 0; i < shape.k; ++i) {
       const double sign = random() >> 63 != 0 ? 1 : -1;
-      if (kind == zeros) codes[i] = std::byte{0};
-      if (kind == largest_ones) codes[i] = coded(shape.format, sign * largest);
+      if (kind == zeros) set(i, std::byte{0});
+      if (kind == largest_ones) set(i, coded(shape.format, sign * largest));
       // The smallest byte of a floating-point format stands for its smallest subnormal number.
       if (kind == subnormal) {
         const double least = decode_byte(shape.format, 1);
-        codes[i] =
-            coded(shape.format, sign * least * static_cast<double>(uniform_below(random, 4)));
+        set(i, coded(shape.format, sign * least * static_cast<double>(uniform_below(random, 4))));
       }
-      if (kind == any_bits) codes[i] = finite_code(shape.format, random);
-      if (kind == one_large) codes[i] = coded(shape.format, sign * largest / 128);
+      if (kind == any_bits) set(i, finite_code(shape.format, random));
+      if (kind == one_large) set(i, coded(shape.format, sign * largest / 128));
     }
     const auto place =
         static_cast<std::int64_t>(uniform_below(random, static_cast<std::uint64_t>(shape.k)));
-    if (kind == one_large) codes[place] = coded(shape.format, largest);
+    if (kind == one_large) set(place, coded(shape.format, largest));
     // All bits but the sign: NaN or, with e5m2, less two infinity.
     if (kind == not_finite && !finite && uniform_below(random, 4) == 0) {
       const bool infinite =
           shape.format == ByteFormat::e5m2 && !shape.gated() && random() >> 63 != 0;
-      codes[place] = std::byte{static_cast<std::uint8_t>(
-          infinite ? (random() >> 63 != 0 ? 0x7c : 0xfc) : encode_byte(shape.format, NAN))};
+      set(place, std::byte{static_cast<std::uint8_t>(infinite ? (random() >> 63 != 0 ? 0x7c : 0xfc)
+                                                              : encode_byte(shape.format, NAN))});
     }
   }
 }
@@ -92,11 +112,50 @@ void mix_in_special_scales(HostTensor& tensor, double most, bool finite, std::mt
   }
 }
 
+/// Replaces powers of two by special ones of at most 2^most. NaN is rare, and 2^-127 is where
+/// devices may flush it.
+void mix_in_special_powers(HostTensor& tensor, int most, bool finite, std::mt19937_64& random) {
+  enum { least, not_a_number, small, kinds };
+  for (std::byte& scale : tensor.data) {
+    const std::uint64_t kind = uniform_below(random, 2 * kinds);
+    scale = power(most - static_cast<int>(random() >> 62));
+    if (kind == least && finite) scale = power(-127);
+    if (kind == small) scale = power(most - static_cast<int>(uniform_below(random, 20)));
+    const bool is_nan = kind == not_a_number && !finite && uniform_below(random, 32) == 0;
+    if (is_nan) scale = std::byte{255};
+  }
+}
+
+/// Replaces operands of microscaling formats: an eighth of C's range is for the sum of products;
+/// the scales of A or of B are large, or both.
+void harden_mx(const Shape& shape, bool finite, std::vector<HostTensor>& inputs,
+               std::mt19937_64& random) {
+  const double range = std::min(magnitudes_of(shape.out).most / 8, 0x1p100);
+  const double largest_a = traits(shape.format).largest, largest_b = traits(shape.format_b).largest;
+  const int product = std::ilogb(range / static_cast<double>(shape.k) / largest_a / largest_b);
+  const int sizes[] = {product / 2, -std::ilogb(largest_a), -20, 10};
+  const int of_a = std::min(sizes[uniform_below(random, 4)], product + 60);
+  const int of_b = std::min(product - of_a, 60);
+  Shape lines = shape;
+  mix_in_special_rows(lines, inputs[0], finite, random);
+  lines.format = shape.format_b;
+  mix_in_special_rows(lines, inputs[1], finite, random);
+  mix_in_special_powers(inputs[2], of_a, finite, random);
+  mix_in_special_powers(inputs[3], of_b, finite, random);
+}
+
 }  // namespace
 
 HostTensor input(const Problem& problem, const TensorSpec& spec, std::uint64_t seed) {
   if (spec.name == "C") return random_tensor(spec, seed);
-  return random_operand(shape_of(problem).format, spec, seed);
+  const Shape shape = shape_of(problem);
+  const bool of_b = spec.name.ends_with('B') || spec.name.ends_with('b');
+  const ByteFormat format = of_b ? shape.format_b : shape.format;
+  if (!shape.mx() || !spec.name.starts_with("scales")) return random_operand(format, spec, seed);
+  HostTensor tensor{spec, std::vector<std::byte>(spec.bytes())};
+  std::mt19937_64 random(mix64(seed));
+  fill_powers(tensor, -2 - std::ilogb(traits(format).largest), random);
+  return tensor;
 }
 
 HostTensor random_operand(ByteFormat format, const TensorSpec& spec, std::uint64_t seed) {
@@ -127,6 +186,7 @@ void harden_operands(const Shape& shape, bool fully_checked, std::vector<HostTen
                      std::uint64_t seed) {
   std::mt19937_64 random(seed);
   const bool finite = shape.integers() || !fully_checked || random() >> 63 != 0;
+  if (shape.mx()) return harden_mx(shape, finite, inputs, random);
   const double largest = traits(shape.format).largest + 1;
   const double range = std::min(magnitudes_of(shape.out).most / 8, 0x1p100);
   const double product =

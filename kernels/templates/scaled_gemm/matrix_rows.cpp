@@ -72,6 +72,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
        {"SPLIT", {1, 2, 4, 8}}},
       {storage_constraint(DType::f32, shape.out, device),
        cores_constraint(shape, device),
+       {"scales", "there are no scales mx", !shape.mx()},
        {"waves", fmt::format("the device allows {} threads", threads),
         p["WAVES"] * wave <= threads},
        {"rows", fmt::format("RT x 16 must not be twice m, {}, or more, unless RT is 1", shape.m),
@@ -114,6 +115,7 @@ int split_of(std::int64_t tiles, std::int64_t busy, std::int64_t rounds) {
 /// Waves, and where there are few columns workgroups, share k until a compute unit has 32 KiB of B
 /// under way.
 std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
+  if (shape.mx()) return {};
   if (!has_cores(shape, device)) return {};
   constexpr std::int64_t under_way = 32 << 10;
   int rt = 1;

@@ -9,6 +9,9 @@ namespace greta::kernels::scaled_gemm {
 Defines problem_defines(const Shape& shape) {
   Defines defines = type_defines({{"IN", DType::f32}, {"OUT", shape.out}});
   defines.emplace_back("FORMAT", std::to_string(static_cast<int>(shape.format)));
+  if (shape.mx()) {
+    defines.emplace_back("FORMAT_B", std::to_string(static_cast<int>(shape.format_b)));
+  }
   defines.emplace_back("SCALES", std::to_string(static_cast<int>(shape.scales)));
   defines.emplace_back("GROUPED", std::to_string(static_cast<int>(shape.grouping)));
   defines.emplace_back("GATE", std::to_string(static_cast<int>(shape.gate)));
@@ -95,7 +98,8 @@ bool too_high(const Shape& shape, std::int64_t rows) {
 double least_bytes(const Shape& shape) {
   const auto m = static_cast<double>(filled_lines(shape, 1)), n = static_cast<double>(shape.n);
   const auto lines = static_cast<double>(shape.groups * shape.products());
-  return (m + lines) * static_cast<double>(shape.k) + m * n * bytes_of(shape.out, 1.0);
+  return m * static_cast<double>(shape.bytes_a(shape.k)) +
+         lines * static_cast<double>(shape.bytes_b(shape.k)) + m * n * bytes_of(shape.out, 1.0);
 }
 
 }  // namespace greta::kernels::scaled_gemm

@@ -14,11 +14,15 @@ enum class Scales : std::uint8_t {
   tensor,  ///< all elements of an operand
   row,     ///< a row of A, a row of B
   block,   ///< 128 k of a row of A; 128 k of 128 rows of B
+  mx,      ///< 32 k of a row of A, and of B: microscaling formats, whose scales are powers of two
 };
 
-/// Requires tensor, row or block.
+/// Requires tensor, row, block or mx.
 inline Scales scales_from_string(std::string_view name) {
-  return name == "row" ? Scales::row : name == "block" ? Scales::block : Scales::tensor;
+  return name == "row"     ? Scales::row
+         : name == "block" ? Scales::block
+         : name == "mx"    ? Scales::mx
+                           : Scales::tensor;
 }
 
 /// What is done to the sums of a product, in the order of GATE in templates.
@@ -30,16 +34,25 @@ enum class Gate : std::uint8_t {
 
 /// The elements along k, and of B's blocks the rows, that share a scale.
 inline constexpr std::int64_t scale_block = 128;
+/// Those along k that share a scale of a microscaling format.
+inline constexpr std::int64_t mx_block = 32;
 
 /// The dimensions, types and attributes of a problem.
 struct Shape : gemm::RowGroups {
   std::int64_t n = 0, k = 0;
   DType out = DType::bf16;
-  ByteFormat format = ByteFormat::e4m3;
+  ByteFormat format = ByteFormat::e4m3;    ///< of A, and but for Scales::mx of B
+  ByteFormat format_b = ByteFormat::e4m3;  ///< of B
   Scales scales = Scales::tensor;
   Gate gate = Gate::none;
 
   bool integers() const { return format == ByteFormat::int8; }
+  bool mx() const { return scales == Scales::mx; }
+  /// Returns whether scales change along k.
+  bool block_scales() const { return scales == Scales::block || mx(); }
+  /// Return the bytes of so many k of a line of A, and of B.
+  std::int64_t bytes_a(std::int64_t count) const { return bytes_of_numbers(format, count); }
+  std::int64_t bytes_b(std::int64_t count) const { return bytes_of_numbers(format_b, count); }
   bool gated() const { return gate != Gate::none; }
   /// Returns the columns of the product, which are the rows of B, or of each group's.
   std::int64_t products() const { return gated() ? 2 * n : n; }
@@ -47,11 +60,12 @@ struct Shape : gemm::RowGroups {
   std::int64_t scale_rows_a() const { return scales == Scales::tensor ? groups : all_rows(); }
   std::int64_t scale_rows_b() const {
     if (scales == Scales::tensor) return groups;
-    return groups * (scales == Scales::row ? products() : ceil_div(products(), scale_block));
+    return groups * (scales == Scales::block ? ceil_div(products(), scale_block) : products());
   }
   std::int64_t scale_columns() const {
-    return scales == Scales::block ? (k + scale_block - 1) / scale_block : 1;
+    return scales == Scales::block ? ceil_div(k, scale_block) : mx() ? ceil_div(k, mx_block) : 1;
   }
+  DType scale_type() const { return mx() ? DType::u8 : DType::f32; }
 };
 
 /// Requires a problem that check_problem() accepts.

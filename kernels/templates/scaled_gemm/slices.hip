@@ -11,8 +11,8 @@
 #include "common/arrival.hip"
 #endif
 
-// A sum of products of any k: with SCALES=2 of scaled ones. Others are scaled in the end.
-#if FORMAT == 4 && SCALES != 2
+// A sum of products of any k: with SCALES >= 2 of scaled ones. Others are scaled in the end.
+#if FORMAT == 4 && SCALES < 2
 typedef int Total;
 #else
 typedef float Total;
@@ -58,7 +58,7 @@ struct Result {
 
   GRETA_DEVICE void store(u32 row, u32 col, Total total) const {
     float value = float(total);
-    if (SCALES != 2) value *= scales.of_a(row, 0) * scales.of_b(col, 0);
+    if (SCALES < 2) value *= scales.of_a(row, 0) * scales.of_b(col, 0);
     c[u64(row) * n + col] = narrow<Out>(value);
   }
 

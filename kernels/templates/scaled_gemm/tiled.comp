@@ -1,8 +1,8 @@
 #version 460
 // Scaled products of numbers of eight bits by plain arithmetic. A workgroup computes BM x BN of C, a
 // thread TM x TN of these, whose rows and columns are as far apart as there are threads. It decodes
-// BK of k of both operands to shared memory at a time, VEC bytes with each load, and with SCALES=2
-// scales the sums of each 128 k.
+// BK of k of both operands to shared memory at a time, VEC bytes with each load, and with SCALES >= 2
+// scales the sums of each 128 k, or with SCALES=3 of each 32.
 
 #if !defined(BM) || !defined(BN) || !defined(BK) || !defined(TM) || !defined(TN) || !defined(VEC)
 #error "BM BN BK TM TN VEC must be defined"
@@ -12,6 +12,10 @@
 #endif
 
 #include "scaled_gemm/numbers.glsl"
+
+#if SCALES == 3 && (32 % BK != 0 || ((FORMAT == 5 || FORMAT_B == 5) && BK % (VEC * 2) != 0))
+#error "with SCALES=3, BK divides 32, and loads of e2m1, 2 VEC numbers, divide BK"
+#endif
 
 #define ROWS_OF_THREADS (BM / TM)
 #define COLUMNS_OF_THREADS (BN / TN)
@@ -52,10 +56,16 @@ RAW load_raw(uint64_t at) { return Word(at).v; }
 #endif
 
 // What lies past the end of k is zero.
-RAW load_line(uint64_t operand, uint64_t row, uint k) {
+RAW load_line(uint64_t operand, uint64_t row, uint k, uint of_byte) {
   if (k >= args.k) return RAW(0);
-  return load_raw(operand + row * args.k + k);
+  return load_raw(operand + (row * args.k + k) / of_byte);
 }
+
+// Number of VEC loaded bytes of A, or of B, with the bits of further ones above it.
+#define BITS_OF_A(raw, i) (WORD_OF(raw, (i) / (4 * OF_BYTE_A)) >> (i) % (4 * OF_BYTE_A) * (8 / OF_BYTE_A))
+#define BITS_OF_B(raw, i) (WORD_OF(raw, (i) / (4 * OF_BYTE_B)) >> (i) % (4 * OF_BYTE_B) * (8 / OF_BYTE_B))
+#define NUMBERS_A (VEC * OF_BYTE_A)  // of a load
+#define NUMBERS_B (VEC * OF_BYTE_B)
 
 void main() {
   const uint block = workgroup();
@@ -74,23 +84,25 @@ void main() {
 
   Number sum[TM * TN];
   [[unroll]] for (uint i = 0; i < TM * TN; ++i) sum[i] = Number(0);
-#if SCALES == 2
+#if SCALES >= 2
   float total[TM * TN];
   [[unroll]] for (uint i = 0; i < TM * TN; ++i) total[i] = 0.0;
 #endif
   for (uint at = 0; at < args.k; at += BK) {
     if (at > 0) barrier();  // all have read the tiles before
-    for (uint i = thread; i < BM * BK / VEC; i += THREADS) {
-      const uint line = i / (BK / VEC), place = i % (BK / VEC) * VEC;
-      const RAW raw = load_line(args.a, group.first + min(group.row + line, group.rows - 1), at + place);
-      [[unroll]] for (uint j = 0; j < VEC; ++j)
-        tile_a[(place + j) * PITCH_A + line] = number_of(WORD_OF(raw, j / 4) >> j % 4 * 8);
+    for (uint i = thread; i < BM * BK / NUMBERS_A; i += THREADS) {
+      const uint line = i / (BK / NUMBERS_A), place = i % (BK / NUMBERS_A) * NUMBERS_A;
+      const uint64_t from = group.first + min(group.row + line, group.rows - 1);
+      const RAW raw = load_line(args.a, from, at + place, OF_BYTE_A);
+      [[unroll]] for (uint j = 0; j < NUMBERS_A; ++j)
+        tile_a[(place + j) * PITCH_A + line] = number_of(BITS_OF_A(raw, j));
     }
-    for (uint i = thread; i < BN * BK / VEC; i += THREADS) {
-      const uint line = i / (BK / VEC), place = i % (BK / VEC) * VEC;
-      const RAW raw = load_line(args.b, first_line + line_of_column(first_col + line), at + place);
-      [[unroll]] for (uint j = 0; j < VEC; ++j)
-        tile_b[(place + j) * PITCH_B + line] = number_of(WORD_OF(raw, j / 4) >> j % 4 * 8);
+    for (uint i = thread; i < BN * BK / NUMBERS_B; i += THREADS) {
+      const uint line = i / (BK / NUMBERS_B), place = i % (BK / NUMBERS_B) * NUMBERS_B;
+      const uint64_t from = first_line + line_of_column(first_col + line);
+      const RAW raw = load_line(args.b, from, at + place, OF_BYTE_B);
+      [[unroll]] for (uint j = 0; j < NUMBERS_B; ++j)
+        tile_b[(place + j) * PITCH_B + line] = number_of_b(BITS_OF_B(raw, j));
     }
     barrier();
     [[dont_unroll]] for (uint i = 0; i < BK; ++i) {
@@ -103,7 +115,7 @@ void main() {
           sum[r * TN + t] = with_product(of_a, of_b[t], sum[r * TN + t]);
       }
     }
-#if SCALES == 2
+#if SCALES >= 2
     if ((at + BK) % SCALE_BLOCK == 0 || at + BK >= args.k) {
       [[unroll]] for (uint i = 0; i < TM * TN; ++i) {
         const uint of_a = min(group.row + row + i / TN * ROWS_OF_THREADS, group.rows - 1);
@@ -115,7 +127,7 @@ void main() {
     }
 #endif
   }
-#if SCALES != 2
+#if SCALES < 2
   float total[TM * TN];
   [[unroll]] for (uint i = 0; i < TM * TN; ++i) {
     const uint of_a = min(group.row + row + i / TN * ROWS_OF_THREADS, group.rows - 1);

@@ -1,7 +1,7 @@
 // Scaled products of numbers of eight bits by plain arithmetic. A workgroup computes BM x BN of C, a
 // thread TM x TN of these, whose rows and columns are as far apart as there are threads. It decodes
-// BK of k of both operands to shared memory at a time, VEC bytes with each load, and with SCALES=2
-// scales the sums of each 128 k.
+// BK of k of both operands to shared memory at a time, VEC bytes with each load, and with SCALES >= 2
+// scales the sums of each 128 k, or with SCALES=3 of each 32.
 
 #if !defined(BM) || !defined(BN) || !defined(BK) || !defined(TM) || !defined(TN) || !defined(VEC)
 #error "BM BN BK TM TN VEC must be defined"
@@ -12,6 +12,10 @@
 
 #include "scaled_gemm/groups.hip"
 
+#if SCALES == 3 && (32 % BK != 0 || ((FORMAT == 5 || FORMAT_B == 5) && BK % (VEC * 2) != 0))
+#error "with SCALES=3, BK divides 32, and loads of e2m1, 2 VEC numbers, divide BK"
+#endif
+
 #if GATE && TN % 2 != 0
 #error "a thread has the gate and the up of a column"
 #endif
@@ -21,26 +25,28 @@ constexpr u32 rows_of_threads = BM / TM, columns_of_threads = BN / TN;
 
 // Decodes BK of k, from `k` on, of `lines` rows of an operand, the first of which is row_of(0). What lies
 // past the end of k is zero.
-template <u32 lines, u32 pitch, typename RowOf>
+template <u32 format, u32 lines, u32 pitch, typename RowOf>
 GRETA_DEVICE void load_tile(const u8* operand, const RowOf& row_of, u32 k, u32 end, Number* tile) {
-  constexpr u32 of_line = BK / VEC;
+  constexpr u32 numbers = VEC * of_byte<format>, of_word = 4 * of_byte<format>;
+  constexpr u32 of_line = BK / numbers;
   for (u32 at = thread_index(); at < lines * of_line; at += THREADS) {
-    const u32 line = at / of_line, place = at % of_line * VEC;
+    const u32 line = at / of_line, place = at % of_line * numbers;
     Words<VEC> words = {};
     if (k + place < end) {
-      words = load_words<VEC>(operand + u64(row_of(line)) * end + k + place);
+      words = load_words<VEC>(operand + (u64(row_of(line)) * end + k + place) / of_byte<format>);
     }
     GRETA_UNROLL
-    for (u32 i = 0; i < VEC; ++i) {
-      tile[(place + i) * pitch + line] = number_of(words.word[i / 4] >> i % 4 * 8);
+    for (u32 i = 0; i < numbers; ++i) {
+      const u32 bits = words.word[i / of_word] >> i % of_word * (32 / of_word);
+      tile[(place + i) * pitch + line] = number_of<format>(bits);
     }
   }
 }
 
 GRETA_KERNEL(THREADS)
 SCALED_ENTRY(tiled)
-(const u8* GRETA_READ a, const u8* GRETA_READ b, const float* GRETA_READ scales_a,
- const float* GRETA_READ scales_b, Out* __restrict__ c, u32 m, u32 n, u32 k,
+(const u8* GRETA_READ a, const u8* GRETA_READ b, const Scale* GRETA_READ scales_a,
+ const Scale* GRETA_READ scales_b, Out* __restrict__ c, u32 m, u32 n, u32 k,
  u32 tiles_n GROUP_PARAMETERS) {
   begin_launch();
   constexpr u32 pitch_a = BM + 1, pitch_b = BN + 1;
@@ -50,7 +56,7 @@ SCALED_ENTRY(tiled)
   const Group group = group_of_line<BM>(ALL_ROWS, block / tiles_n);
   const u32 first_row = group.row, first_col = block % tiles_n * BN;
   if (first_row >= group.rows) return;  // of the whole workgroup
-  a += u64(group.first) * k;
+  a += u64(group.first) * k / of_byte<FORMAT>;
   b += start_of_b(group, n, k);
   c += u64(group.first) * n;
   const u32 row = thread_index() / columns_of_threads, col = thread_index() % columns_of_threads;
@@ -60,13 +66,13 @@ SCALED_ENTRY(tiled)
   const auto line_of_b = [&](u32 line) { return line_of_column<BN>(first_col + line, n); };
 
   Number sum[TM][TN] = {};
-#if SCALES == 2
+#if SCALES >= 2
   float total[TM][TN] = {};
 #endif
   for (u32 at = 0; at < k; at += BK) {
     if (at > 0) block_barrier();  // all have read the tiles before
-    load_tile<BM, pitch_a>(a, row_of_a, at, k, tile_a);
-    load_tile<BN, pitch_b>(b, line_of_b, at, k, tile_b);
+    load_tile<FORMAT, BM, pitch_a>(a, row_of_a, at, k, tile_a);
+    load_tile<FORMAT_B, BN, pitch_b>(b, line_of_b, at, k, tile_b);
     block_barrier();
     GRETA_NO_UNROLL
     for (u32 i = 0; i < BK; ++i) {
@@ -81,7 +87,7 @@ SCALED_ENTRY(tiled)
         for (u32 t = 0; t < TN; ++t) add_product(of_a[r], of_b[t], sum[r][t]);
       }
     }
-#if SCALES == 2
+#if SCALES >= 2
     if ((at + BK) % scale_block != 0 && at + BK < k) continue;
     GRETA_UNROLL
     for (u32 r = 0; r < TM; ++r) {
@@ -96,7 +102,7 @@ SCALED_ENTRY(tiled)
 #endif
   }
   const auto value_at = [&](u32 r, u32 t) {
-#if SCALES == 2
+#if SCALES >= 2
     return total[r][t];
 #else
     return float(sum[r][t]) * (scales.of_a(row_of_a(row + r * rows_of_threads), 0) *

@@ -84,7 +84,8 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
                 {storage_constraint(DType::f32, shape.out, device)}};
   append(
       a.constraints,
-      {{"warpgroups",
+      {{"scales", "there are no scales mx", !shape.mx()},
+       {"warpgroups",
         fmt::format("the device has no warpgroup instructions on {}", to_string(shape.format)),
         has_warpgroup_bytes(shape, device)},
        {"groups", "GROUPS must divide BM into multiples of 64, two of these at most",

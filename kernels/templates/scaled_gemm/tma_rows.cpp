@@ -55,6 +55,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
        {"STAGES", {2, 3, 4, 6, 8, 12, 16}},
        {"SPLIT", {1, 2, 4, 8}}},
       {storage_constraint(DType::f32, shape.out, device),
+       {"scales", "there are no scales mx", !shape.mx()},
        {"warpgroups",
         fmt::format("the format must be fp8 that the device's warpgroups multiply, not {}",
                     to_string(shape.format)),

@@ -39,6 +39,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
        opened(device) && (integers || multiplies_fp8(device))},
       {"format", "the library multiplies two matrices of e4m3, or of int8",
        integers || shape.format == ByteFormat::e4m3},
+      {"scales_mx", "the library multiplies no numbers with scales mx", !shape.mx()},
       {"scales_of_rows", "the library has scales of rows on sm_90",
        integers || shape.scales != Scales::row || has_many_scales(device)},
       {"scales_of_blocks", "the library has scales of blocks on sm_90, of e4m3",

@@ -299,16 +299,23 @@ enum {
  * of each row one after the other, as greta_repack_to_panels() makes them */
 typedef int32_t greta_packing;
 enum { GRETA_NOT_PACKED = 0, GRETA_AWQ = 1, GRETA_GPTQ = 2, GRETA_GPTQ_V2 = 3, GRETA_PANELS = 4 };
-typedef int32_t greta_numbers; /* numbers of eight bits: OCP's fp8, AMD's fp8 of gfx942, int8 */
+typedef int32_t greta_numbers; /* OCP's fp8, AMD's fp8 of gfx942, int8, OCP's FP4: two in a byte */
 enum {
   GRETA_E4M3 = 0,
   GRETA_E5M2 = 1,
   GRETA_E4M3_FNUZ = 2,
   GRETA_E5M2_FNUZ = 3,
-  GRETA_NUMBERS_INT8 = 4
+  GRETA_NUMBERS_INT8 = 4,
+  GRETA_E2M1 = 5
 };
-typedef int32_t greta_scales; /* what shares a scale: an operand, a row of it, a block along k */
-enum { GRETA_SCALES_OF_TENSORS = 0, GRETA_SCALES_OF_ROWS = 1, GRETA_SCALES_OF_BLOCKS = 2 };
+/* what shares a scale: an operand, a row of it, a block along k; MX: 32 along k, microscaling formats */
+typedef int32_t greta_scales;
+enum {
+  GRETA_SCALES_OF_TENSORS = 0,
+  GRETA_SCALES_OF_ROWS = 1,
+  GRETA_SCALES_OF_BLOCKS = 2,
+  GRETA_SCALES_MX = 3
+};
 typedef int32_t greta_rope_pairs;
 enum { GRETA_INTERLEAVED = 0, GRETA_HALF = 1 };
 
@@ -498,11 +505,20 @@ GRETA_API greta_status greta_quantized_grouped_gemm(
     const greta_quantized_grouped_gemm_options* options);
 /* C = (scales_a A) (scales_b B)^T with A [.., k] and B [n, k] of u8, whose bytes are `numbers`; k
  * is a multiple of 16. Scales are f32: [1, 1] each; [m, 1] and [n, 1]; or of blocks [m, ceil(k /
- * 128)] and [ceil(n / 128), ceil(k / 128)]. C is f16, bf16 or f32. */
+ * 128)] and [ceil(n / 128), ceil(k / 128)]; with GRETA_SCALES_MX as of greta_mx_gemm(). C is f16,
+ * bf16 or f32. */
 GRETA_API greta_status greta_scaled_gemm(greta_operations* operations, const greta_tensor* a,
                                          const greta_tensor* b, const greta_tensor* scales_a,
                                          const greta_tensor* scales_b, const greta_tensor* c,
                                          greta_numbers numbers, greta_scales scales);
+/* The same in the microscaling formats of the Open Compute Project (MX 1.0): A has numbers_a and B
+ * numbers_b, GRETA_E4M3, GRETA_E5M2 or GRETA_E2M1, of which a byte has two, the even one in its lower
+ * half. Scales are u8 [m, k / 32] and [n, k / 32], e8m0: 2^(byte - 127), 255 is NaN. k is a multiple of
+ * 32. */
+GRETA_API greta_status greta_mx_gemm(greta_operations* operations, const greta_tensor* a,
+                                     const greta_tensor* b, const greta_tensor* scales_a,
+                                     const greta_tensor* scales_b, const greta_tensor* c,
+                                     greta_numbers numbers_a, greta_numbers numbers_b);
 /* C = (scales_a A) (scales_b B[group])^T for groups of rows, as of greta_grouped_gemm(), with B u8 [groups,
  * n, k], or with an activation [groups, 2 n, k], a group's gates and then its ups. Scales of A are those of
  * greta_scaled_gemm() for its rows, scales of B those for each group, one after the other: f32 [groups, 1];
@@ -515,7 +531,8 @@ GRETA_API greta_status greta_scaled_grouped_gemm(
 /* q = y / scale with y = x, rmsnorm(x) with a weight [cols], sum = x + other and y = rmsnorm(sum)
  * with all three, or silu(x) * other; an x [.., 2 cols] holds gate, then up. NULL: not given. q is
  * u8 [.., cols] and cols a multiple of 4. Scales are f32 and written, [rows, 1] or of blocks [rows,
- * ceil(cols / 128)]; or one [1, 1] that is read. */
+ * ceil(cols / 128)]; or one [1, 1] that is read. With GRETA_SCALES_MX they are u8 [rows, cols / 32] as of
+ * greta_mx_gemm(), and q of GRETA_E2M1 is [.., cols / 2]. */
 GRETA_API greta_status greta_quantize(greta_operations* operations, const greta_tensor* x,
                                       const greta_tensor* other, const greta_tensor* weight,
                                       const greta_tensor* sum, const greta_tensor* q,

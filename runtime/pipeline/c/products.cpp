@@ -18,12 +18,15 @@ Activation choose_activation(greta_activation activation) {
 greta::kernels::ByteFormat byte_format(greta_numbers numbers) {
   using Format = greta::kernels::ByteFormat;
   return choose(numbers,
-                {Format::e4m3, Format::e5m2, Format::e4m3_fnuz, Format::e5m2_fnuz, Format::int8},
+                {Format::e4m3, Format::e5m2, Format::e4m3_fnuz, Format::e5m2_fnuz, Format::int8,
+                 Format::e2m1},
                 "numbers");
 }
 
 ScaleSharing scale_sharing(greta_scales scales) {
-  return choose(scales, {ScaleSharing::tensor, ScaleSharing::row, ScaleSharing::block}, "scales");
+  return choose(scales,
+                {ScaleSharing::tensor, ScaleSharing::row, ScaleSharing::block, ScaleSharing::mx},
+                "scales");
 }
 
 std::optional<greta::kernels::WeightPacking> weight_packing(std::int64_t packing) {
@@ -193,6 +196,19 @@ greta_status greta_scaled_gemm(greta_operations* operations, const greta_tensor*
   return guarded([&] {
     const Call call(operations);
     const ScaledGemmOptions wanted{byte_format(numbers), scale_sharing(scales)};
+    return call->scaled_gemm(call(a, "a"), call(b, "b"), call(scales_a, "scales_a"),
+                             call(scales_b, "scales_b"), call(c, "c"), wanted);
+  });
+}
+
+greta_status greta_mx_gemm(greta_operations* operations, const greta_tensor* a,
+                           const greta_tensor* b, const greta_tensor* scales_a,
+                           const greta_tensor* scales_b, const greta_tensor* c,
+                           greta_numbers numbers_a, greta_numbers numbers_b) {
+  return guarded([&] {
+    const Call call(operations);
+    const ScaledGemmOptions wanted{byte_format(numbers_a), ScaleSharing::mx,
+                                   byte_format(numbers_b)};
     return call->scaled_gemm(call(a, "a"), call(b, "b"), call(scales_a, "scales_a"),
                              call(scales_b, "scales_b"), call(c, "c"), wanted);
   });

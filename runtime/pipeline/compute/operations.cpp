@@ -247,6 +247,7 @@ void set_scaled_experts(Problem& problem, const ScaledGemmOptions& options) {
   set(problem, "scales",
       options.scales == ScaleSharing::tensor ? "tensor"
       : options.scales == ScaleSharing::row  ? "row"
+      : options.scales == ScaleSharing::mx   ? "mx"  // which the operation refuses
                                              : "block");
 }
 

@@ -89,13 +89,16 @@ struct QuantizedGroupedGemmOptions {
   Activation activation = Activation::none;  ///< swiglu and geglu as in grouped_gemm(), or none
 };
 
-/// What shares a scale of a scaled product: all elements of an operand, a row of it, or 128 k of a
-/// row of A and 128 k of 128 rows of B.
-enum class ScaleSharing { tensor, row, block };
+/// What shares a scale of a scaled product: all elements of an operand, a row of it, 128 k of a row
+/// of A and 128 k of 128 rows of B, or mx: 32 k of a row, as in microscaling formats, whose scales
+/// are bytes e8m0.
+enum class ScaleSharing { tensor, row, block, mx };
 
 struct ScaledGemmOptions {
   kernels::ByteFormat format = kernels::ByteFormat::e4m3;
   ScaleSharing scales = ScaleSharing::tensor;
+  /// Of B, with scales mx; std::nullopt: as A.
+  std::optional<kernels::ByteFormat> format_b{};
 };
 
 /// How the matrices of experts() are stored.

@@ -157,6 +157,10 @@ void set_numbers(Problem& problem, const ScaledGemmOptions& options) {
   }
   if (options.scales == ScaleSharing::row) set(problem, "scales", "row");
   if (options.scales == ScaleSharing::block) set(problem, "scales", "block");
+  if (options.scales == ScaleSharing::mx) set(problem, "scales", "mx");
+  if (options.format_b && *options.format_b != options.format) {
+    set(problem, "format_b", std::string(kernels::to_string(*options.format_b)));
+  }
 }
 
 /// Sets how quantised weights are stored, whose rows have as many elements as the extent `length`
@@ -370,8 +374,9 @@ Result<void> Operations::scaled_gemm(const Tensor& a, const Tensor& b, const Ten
                                      const Tensor& scales_b, const Tensor& c,
                                      const ScaledGemmOptions& options) {
   if (b && b.shape().rank() != 2) return bad_rank("scaled_gemm", "B", b, "[n, k]");
+  const std::int64_t k = cols_of(a) * 8 / kernels::traits(options.format).bits;
   Problem problem = problem_of("scaled_gemm", c.dtype(), c.dtype(),
-                               {{"m", rows_of(a)}, {"n", b ? b.shape()[0] : 1}, {"k", cols_of(a)}});
+                               {{"m", rows_of(a)}, {"n", b ? b.shape()[0] : 1}, {"k", k}});
   set_numbers(problem, options);
   return start(problem, std::array{a, b, scales_a, scales_b, c});
 }
@@ -394,7 +399,8 @@ Result<void> Operations::quantize(const Tensor& x, const Tensor& q, const Tensor
                                   const QuantizeOptions& options) {
   const bool weight = static_cast<bool>(options.weight), bias = static_cast<bool>(options.bias);
   const bool norm = options.layernorm || weight, added = static_cast<bool>(options.residual);
-  const bool packed = x && q && cols_of(x) != cols_of(q), gated = packed || options.up;
+  const std::int64_t cols = cols_of(q) * 8 / kernels::traits(options.format).bits;
+  const bool packed = x && q && cols_of(x) != cols, gated = packed || options.up;
   if (added != static_cast<bool>(options.sum) || (added && !norm)) {
     return refused("quantize", "residual and sum are given together, with a weight");
   }
@@ -405,12 +411,13 @@ Result<void> Operations::quantize(const Tensor& x, const Tensor& q, const Tensor
     return refused("quantize", "gate and up are two operands, or one of 2 cols, without a norm");
   }
   Problem problem =
-      problem_of("quantize", x.dtype(), q.dtype(), {{"rows", rows_of(x)}, {"cols", cols_of(q)}});
+      problem_of("quantize", x.dtype(), q.dtype(), {{"rows", rows_of(x)}, {"cols", cols}});
   if (options.format != kernels::ByteFormat::e4m3) {
     set(problem, "format", std::string(kernels::to_string(options.format)));
   }
   if (options.scales == ScaleSharing::block) set(problem, "scales", "block");
   if (options.scales == ScaleSharing::tensor) set(problem, "scales", "tensor");
+  if (options.scales == ScaleSharing::mx) set(problem, "scales", "mx");
   if (norm) {
     set(problem, "fused", options.layernorm ? "layernorm" : added ? "add_rmsnorm" : "rmsnorm");
   }

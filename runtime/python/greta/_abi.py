@@ -24,8 +24,9 @@ WEIGHTS = {"GRETA_INT4": 0, "GRETA_INT8": 1, "GRETA_Q4_0": 2, "GRETA_Q8_0": 3, "
 PACKING = {"GRETA_NOT_PACKED": 0, "GRETA_AWQ": 1, "GRETA_GPTQ": 2, "GRETA_GPTQ_V2": 3,
            "GRETA_PANELS": 4}
 NUMBERS = {"GRETA_E4M3": 0, "GRETA_E5M2": 1, "GRETA_E4M3_FNUZ": 2, "GRETA_E5M2_FNUZ": 3,
-           "GRETA_NUMBERS_INT8": 4}
-SCALES = {"GRETA_SCALES_OF_TENSORS": 0, "GRETA_SCALES_OF_ROWS": 1, "GRETA_SCALES_OF_BLOCKS": 2}
+           "GRETA_NUMBERS_INT8": 4, "GRETA_E2M1": 5}
+SCALES = {"GRETA_SCALES_OF_TENSORS": 0, "GRETA_SCALES_OF_ROWS": 1, "GRETA_SCALES_OF_BLOCKS": 2,
+          "GRETA_SCALES_MX": 3}
 ROPE_PAIRS = {"GRETA_INTERLEAVED": 0, "GRETA_HALF": 1}
 ROLE = {"GRETA_TUNE_INPUT": 0, "GRETA_TUNE_OUTPUT": 1, "GRETA_TUNE_INPUT_OUTPUT": 2}
 ENUMERATIONS = (STATUS, DTYPE, MEMORY, LAYOUT, ACTIVATION, GELU_FORM, WEIGHTS, PACKING, NUMBERS,
@@ -225,6 +226,7 @@ RUNTIME = {
     "greta_quantized_gemm_fused": _tensors(3, POINTER(QuantizedGemmOptions)),
     "greta_quantized_grouped_gemm": _tensors(4, POINTER(QuantizedGroupedGemmOptions)),
     "greta_scaled_gemm": _tensors(5, _I32, _I32),
+    "greta_mx_gemm": _tensors(5, _I32, _I32),
     "greta_scaled_grouped_gemm": _tensors(6, _I32, _I32, _I32),
     "greta_quantize": _tensors(6, _I32, _I32, c_float),
     "greta_quantize_layernorm": _tensors(5, _I32, _I32, c_float),

@@ -19,8 +19,8 @@ _LAYOUTS = ("nn", "nt", "tn", "tt")
 _ACTIVATIONS = ("none", "silu", "gelu", "swiglu", "geglu")
 _WEIGHTS = ("int4", "int8", "q4_0", "q8_0", "q4_k", "q6_k", "mxfp4")
 _PACKINGS = ("rows", "awq", "gptq", "gptq_v2", "panels")
-_NUMBERS = ("e4m3", "e5m2", "e4m3_fnuz", "e5m2_fnuz", "int8")
-_SCALES = ("tensor", "row", "block")
+_NUMBERS = ("e4m3", "e5m2", "e4m3_fnuz", "e5m2_fnuz", "int8", "e2m1")
+_SCALES = ("tensor", "row", "block", "mx")
 _FORMS = ("tanh", "erf")
 _PAIRS = ("interleaved", "half")
 _SCORES = ("softmax", "sigmoid")
@@ -139,15 +139,22 @@ class Operations:
             "scales": scales, "zeros": zeros})
 
     def scaled_gemm(self, a: Operand, b: Operand, scales_a: Operand, scales_b: Operand, c: Operand,
-                    *, numbers: str = "e4m3", scales: str = "tensor") -> None:
+                    *, numbers: str = "e4m3", scales: str = "tensor",
+                    numbers_b: str | None = None) -> None:
         """C = (scales_a A) (scales_b B)^T with A [.., k] and B [n, k] of u8, whose bytes are numbers:
         "e4m3", "e5m2", "e4m3_fnuz", "e5m2_fnuz" or "int8". k is a multiple of 16.
 
         Scales are f32. scales="tensor": [1, 1] each; "row": [m, 1] and [n, 1]; "block": [m, ceil(k /
-        128)] and [ceil(n / 128), ceil(k / 128)]."""
-        self._call("scaled_gemm",
+        128)] and [ceil(n / 128), ceil(k / 128)].
+
+        scales="mx": "e4m3", "e5m2", or "e2m1", two in a byte, the even one in its lower half, with scales
+        u8 [m, k / 32] and [n, k / 32], e8m0 (MX 1.0). numbers_b: of B then; None: as A."""
+        if numbers_b is not None and scales != "mx":
+            raise ValueError('numbers_b is given with scales="mx"')
+        last = ((_NUMBERS, numbers_b or numbers, "numbers_b") if scales == "mx" else (_SCALES, scales, "scales"))
+        self._call("mx_gemm" if scales == "mx" else "scaled_gemm",
                    {"a": a, "b": b, "scales_a": scales_a, "scales_b": scales_b, "c": c},
-                   choose(_NUMBERS, numbers, "numbers"), choose(_SCALES, scales, "scales"))
+                   choose(_NUMBERS, numbers, "numbers"), choose(*last))
 
     def scaled_grouped_gemm(self, a: Operand, b: Operand, scales_a: Operand, scales_b: Operand,
                             groups: Operand, c: Operand, *, numbers: str = "e4m3",
@@ -177,7 +184,7 @@ class Operations:
         holds gate, then up.
 
         Scales are f32. sharing="row": [rows, 1]; "block": [rows, ceil(cols / 128)]; "tensor": [1,
-        1], which is read."""
+        1], which is read; "mx": u8 [rows, cols / 32] as of scaled_gemm, and q of "e2m1" [.., cols / 2]."""
         if up is not None and (weight is not None or residual is not None):
             raise ValueError("up is given without weight and residual")
         if residual is not None and weight is None:

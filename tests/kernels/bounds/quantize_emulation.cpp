@@ -46,8 +46,9 @@ std::vector<Float> row_of(const Given& given, std::size_t row, std::vector<float
 Outputs quantize(const Given& given) {
   const std::size_t rows = given.dim("rows"), cols = given.dim("cols");
   const ByteFormat format = format_of(given);
-  const bool blocks = given.problem.attribute("scales", "row") == "block";
-  const std::size_t width = blocks ? 128 : cols;
+  const std::string shared = given.problem.attribute("scales", "row");
+  const bool mx = shared == "mx";
+  const std::size_t width = mx ? 32 : shared == "block" ? 128 : cols;
   std::vector<float> sums, codes, scales;
   for (std::size_t row = 0; row < rows; ++row) {
     const std::vector<Float> y = row_of(given, row, sums);
@@ -61,11 +62,20 @@ Outputs quantize(const Given& given) {
         for (std::size_t i = first; i < end; ++i) most = std::max(most, std::abs(y[i].value()));
         scale = Float(most) / Float(static_cast<float>(kernels::traits(format).largest));
         if (scale < Float(0x1p-126F)) scale = 0x1p-126F;
-        scales.push_back(scale.value());
+        const int power = std::ilogb(most) - std::ilogb(kernels::traits(format).largest);
+        if (mx) scale = std::ldexp(1.0F, power);
+        scales.push_back(mx ? static_cast<float>(power + 127) : scale.value());
       }
       const Float inverse = Float(1) / scale;
       for (std::size_t i = first; i < end; ++i) {
-        codes.push_back(kernels::encode_byte(format, (y[i] * inverse).value()));
+        // Products with powers of two are exact.
+        const float quotient = mx ? y[i].value() / scale.value() : (y[i] * inverse).value();
+        const float code = kernels::encode_byte(format, quotient);
+        if (kernels::traits(format).bits == 8 || i % 2 == 0) {
+          codes.push_back(code);
+        } else {
+          codes.back() += 16 * code;
+        }
       }
     }
   }
@@ -86,7 +96,9 @@ Contents borders(ByteFormat format, double scale) {
       const double more = i / columns % 2 == 0 ? 1 : 1.0061;
       return scale * more * kernels::traits(format).largest;
     }
-    const auto code = static_cast<std::uint8_t>(40 + 70 * std::abs(draw));
+    const bool four_bits = format == ByteFormat::e2m1;
+    const auto code =
+        static_cast<std::uint8_t>(four_bits ? 1 + 11 * std::abs(draw) : 40 + 70 * std::abs(draw));
     const double low = kernels::decode_byte(format, code);
     const double high = kernels::decode_byte(format, static_cast<std::uint8_t>(code + 1));
     return std::copysign(scale * (low + high) / 2, draw);
@@ -121,11 +133,25 @@ std::vector<Case> quantize_cases(const DTypes&) {
                 {{"format", "int8"}, {"fused", operation}, {"rows", "200"}, {"cols", cols}});
     return Case{what, more, {{"gate", times(8)}}, factors};
   };
+  // silu(40) is 40 in f32, times numbers near borders.
+  const auto of_powers = [](const char* what, ByteFormat format, const Factors& factors) {
+    const Contents gate = [](double, std::size_t) { return 40; };
+    return Case{what,
+                {{"format", std::string(kernels::to_string(format))},
+                 {"scales", "mx"},
+                 {"fused", "silu_mul"},
+                 {"rows", "200"},
+                 {"cols", std::to_string(columns)}},
+                {{"gate", gate}, {"up", near_borders(format, 1.0 / 40)}},
+                factors};
+  };
   return {
       plain("rows", ByteFormat::e4m3, "row", 0.75, {3.8, 2.3, 2.3}),
       plain("blocks", ByteFormat::e5m2, "block", 0.75, {3.8, 2.3, 2.3}),
       plain("blocks of e4m3_fnuz", ByteFormat::e4m3_fnuz, "block", 0.75, {3.8, 3.8, 3.8}),
       plain("rows of e5m2_fnuz", ByteFormat::e5m2_fnuz, "row", 0.75, {3.8, 2.3, 2.3}),
+      of_powers("silu_mul in e4m3 with scales mx", ByteFormat::e4m3, {1}),
+      of_powers("silu_mul in e2m1 with scales mx", ByteFormat::e2m1, {1}),
       plain("a given scale", ByteFormat::e4m3, "tensor", 0.7, {1.1}),
       plain("a given scale of integers", ByteFormat::int8, "tensor", 0.7, {1.1}),
       fused("rmsnorm", "rmsnorm", "1000", {{"epsilon", "0.25"}}, {8.3, 7.8, 5}),

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "kernels/model/byte_formats.hpp"
+#include "kernels/model/weight_formats.hpp"
 #include "tests/kernels/bounds/emulation.hpp"
 #include "tests/kernels/bounds/grouped_rows.hpp"
 #include "tests/layers.hpp"
@@ -52,15 +53,19 @@ class ScaledProducts {
       : given_(given),
         lines_(lines),
         k_(given.dim("k")),
-        across_((k_ + 127) / 128),
+        shared_(given.problem.attribute("scales", "tensor")),
+        mx_(shared_ == "mx"),
+        part_(mx_ ? 32 : 128),
+        across_((k_ + part_ - 1) / part_),
         format_(
             kernels::byte_format_from_string(given.problem.attribute("format", "e4m3")).value()),
-        shared_(given.problem.attribute("scales", "tensor")),
+        format_b_(kernels::byte_format_from_string(given.problem.attribute("format_b", "same"))
+                      .value_or(format_)),
         integers_(format_ == kernels::ByteFormat::int8),
-        a_(numbers("A")),
-        b_(numbers("B")),
-        exponents_of_a_(exponents(a_)),
-        exponents_of_b_(exponents(b_)) {}
+        a_(numbers("A", format_)),
+        b_(numbers("B", format_b_)),
+        exponents_of_a_(exponents(a_, format_)),
+        exponents_of_b_(exponents(b_, format_b_)) {}
 
   /// Returns the product of a row of A with a line of a group's B.
   Float at(std::size_t row, std::size_t line, std::size_t group = 0) const {
@@ -68,13 +73,12 @@ class ScaledProducts {
       return Float(static_cast<float>(sum_of_part(row, group * lines_ + line, part)));
     };
     const std::size_t of_a = shared_ == "tensor" ? group : row;
-    const std::size_t of_b = shared_ == "tensor" ? group
-                             : shared_ == "row"  ? group * lines_ + line
-                                                 : group * ((lines_ + 127) / 128) + line / 128;
-    if (shared_ == "block") {
+    const std::size_t of_b = shared_ == "tensor"  ? group
+                             : shared_ == "block" ? group * ((lines_ + 127) / 128) + line / 128
+                                                  : group * lines_ + line;
+    if (shared_ == "block" || mx_) {
       return dot(across_, sum_of, [&](std::size_t part) {
-        return Float(given_["scales_a"][of_a * across_ + part]) *
-               Float(given_["scales_b"][of_b * across_ + part]);
+        return scale("scales_a", of_a * across_ + part) * scale("scales_b", of_b * across_ + part);
       });
     }
     const Float factor = Float(given_["scales_a"][of_a]) * Float(given_["scales_b"][of_b]);
@@ -87,16 +91,25 @@ class ScaledProducts {
   }
 
  private:
-  std::vector<double> numbers(const char* name) const {
+  Float scale(const char* name, std::size_t index) const {
+    const float stored = given_[name][index];
+    return Float(mx_ ? static_cast<float>(kernels::e8m0_value(static_cast<int>(stored))) : stored);
+  }
+
+  std::vector<double> numbers(const char* name, kernels::ByteFormat format) const {
     std::vector<double> values;
     for (const float byte : given_[name]) {
-      values.push_back(kernels::decode_byte(format_, static_cast<std::uint8_t>(byte)));
+      for (int bit = 0; bit < 8; bit += kernels::traits(format).bits) {
+        const int code = static_cast<std::uint8_t>(byte) >> bit;
+        values.push_back(kernels::decode_byte(format, static_cast<std::uint8_t>(code)));
+      }
     }
     return values;
   }
 
-  std::vector<int> exponents(const std::vector<double>& numbers) const {
-    const int least = 1 - kernels::traits(format_).bias;
+  static std::vector<int> exponents(const std::vector<double>& numbers,
+                                    kernels::ByteFormat format) {
+    const int least = 1 - kernels::traits(format).bias;
     std::vector<int> values;
     for (const double number : numbers) values.push_back(stored_exponent(number, least));
     return values;
@@ -106,7 +119,7 @@ class ScaledProducts {
     const int bits = 13 - arithmetic().dropped;
     double sum = 0;
     Pair pairs[32];
-    for (std::size_t i = part * 128; i < std::min(k_, part * 128 + 128);) {
+    for (std::size_t i = part * part_; i < std::min(k_, part * part_ + part_);) {
       std::size_t count = 0;
       for (; count < 32 && i < k_; ++count, ++i) {
         const std::size_t of_a = row * k_ + i, of_b = line * k_ + i;
@@ -122,9 +135,11 @@ class ScaledProducts {
   }
 
   const Given& given_;
-  std::size_t lines_, k_, across_;
-  kernels::ByteFormat format_;
+  std::size_t lines_, k_;
   std::string shared_;
+  bool mx_;
+  std::size_t part_, across_;  ///< k whose sums are added, and the number of these
+  kernels::ByteFormat format_, format_b_;
   bool integers_;
   std::vector<double> a_, b_;
   std::vector<int> exponents_of_a_, exponents_of_b_;
@@ -157,11 +172,14 @@ Outputs scaled_grouped_gemm(const Given& given) {
   return {out};
 }
 
-/// Returns bytes of random finite numbers.
+/// Returns bytes of random finite numbers. The second one of a byte follows from its first.
 Contents finite_bytes(kernels::ByteFormat format) {
-  return [format](double draw, std::size_t) {
+  return [format](double draw, std::size_t i) {
     const double largest = kernels::traits(format).largest;
-    return static_cast<double>(kernels::encode_byte(format, 2 * draw * largest));
+    const int byte = kernels::encode_byte(format, 2 * draw * largest);
+    if (kernels::traits(format).bits == 8) return static_cast<double>(byte);
+    const double other = std::fmod(draw * 1e6 + static_cast<double>(i), 1.0);
+    return static_cast<double>(byte | kernels::encode_byte(format, 2 * other * largest) << 4);
   };
 }
 
@@ -197,8 +215,35 @@ std::vector<Case> scaled_gemm_cases(const DTypes&) {
                 {{"A", bytes}, {"B", bytes}, {"scales_a", times(most)}, {"scales_b", times(most)}},
                 factors};
   };
+  /// Scales are powers of two; `format_b` is that of B.
+  const auto mx = [](const char* what, const char* format, std::string_view format_b,
+                     const Factors& factors) {
+    const std::string_view of_b = format_b == "same" ? format : format_b;
+    const auto bytes_of = [](std::string_view name) {
+      return finite_bytes(kernels::byte_format_from_string(name).value());
+    };
+    const auto powers_of = [](std::string_view name) {
+      const double largest = kernels::traits(*kernels::byte_format_from_string(name)).largest;
+      return between(124 - std::ilogb(largest), 127.9 - std::ilogb(largest));
+    };
+    Case of{what,
+            {{"format", format}, {"scales", "mx"}, {"m", "140"}, {"n", "140"}, {"k", "416"}},
+            {{"A", bytes_of(format)},
+             {"B", bytes_of(of_b)},
+             {"scales_a", powers_of(format)},
+             {"scales_b", powers_of(of_b)}},
+            factors};
+    if (format_b != "same") of.options.emplace_back("format_b", format_b);
+    return of;
+  };
   using kernels::ByteFormat;
   return {
+      mx("e4m3 with scales mx", "e4m3", "same", {9.8, 0, 0, 3.3, 1.4}),
+      mx("e5m2 by e4m3 with scales mx", "e5m2", "e4m3", {12.1, 0, 0, 3.4, 1.4}),
+      mx("e2m1 by e5m2 with scales mx", "e2m1", "e5m2", {13.9, 0, 0, 3.5, 1.4}),
+      mx("e4m3 by e2m1 with scales mx", "e4m3", "e2m1", {13.2, 0, 0, 3.5, 1.4}),
+      // Sums are exact.
+      mx("e2m1 with scales mx", "e2m1", "same", {0, 0, 0, 2.7, 1.4}),
       with("e4m3", ByteFormat::e4m3, "tensor", {4.7, 0, 0, 3.1, 2}),
       with_subnormal_numbers(with("", ByteFormat::e4m3, "tensor", {5.9, 0, 0, 5.8, 3.8})),
       with("e5m2 with scales of rows", ByteFormat::e5m2, "row", {8, 0, 0, 3.7, 2}),

@@ -209,6 +209,15 @@ std::vector<OperationCase> product_cases() {
              t[0], t[1], t[2], t[3], t[4],
              {.format = kernels::ByteFormat::int8, .scales = ScaleSharing::block});
        }},
+      {"ScaledGemmOfMicroscalingFormats",
+       "scaled_gemm dtype=bf16 out=bf16 format=e2m1 scales=mx format_b=e5m2 m=6 n=24 k=96",
+       {{2, 3, 48}, {24, 96}, {6, 3}, {24, 3}, {2, 3, 24}},
+       [](Operations& ops, const Operands& t) {
+         return ops.scaled_gemm(t[0], t[1], t[2], t[3], t[4],
+                                {.format = kernels::ByteFormat::e2m1,
+                                 .scales = ScaleSharing::mx,
+                                 .format_b = kernels::ByteFormat::e5m2});
+       }},
       {"ScaledGroupedGemm",
        "scaled_grouped_gemm dtype=bf16 out=bf16 scales=row epilogue=swiglu groups=3 m=20 n=24 k=48",
        {{20, 48}, {3, 48, 48}, {20, 1}, {144, 1}, {3}, {20, 24}},

@@ -9,19 +9,20 @@
 
 namespace greta_host {
 
+#if GRETA_HOST == 942
+constexpr bool has_fnuz = true;
+#else
+constexpr bool has_fnuz = false;
+#endif
+
 /// The value of a number: `format` 0 is e4m3, 1 e5m2, 4 int8. On gfx942, e4m3 and e5m2 have AMD's
 /// fnuz form: a bias greater by one, NaN for the bits of -0, and no infinity.
-template <int format>
+template <int format, bool fnuz = has_fnuz>
 auto number_of_byte(uint8_t bits) {
   if constexpr (format == 4) {
     return int(int8_t(bits));
   } else {
     constexpr int mantissa = format == 0 ? 3 : 2;
-#if GRETA_HOST == 942
-    constexpr bool fnuz = true;
-#else
-    constexpr bool fnuz = false;
-#endif
     constexpr int bias = (format == 0 ? 7 : 15) + (fnuz ? 1 : 0);
     const unsigned magnitude = bits & 0x7f, exponent = magnitude >> mantissa;
     const bool nan = fnuz ? bits == 0x80 : format == 0 ? magnitude == 0x7f : magnitude > 0x7c;
@@ -101,6 +102,74 @@ void multiply_bytes(Sum (&d)[results], const uint32_t (&a)[words], const uint32_
     }
   }
 }
+
+#if GRETA_HOST == 942
+
+/// A lane's part of v_mfma_scale_f32_16x16x128_f8f6f4: 32 numbers of A and of B, and their scales.
+struct ScaledParts {
+  uint8_t a[32], b[32];
+  uint8_t scale_a, scale_b;  ///< e8m0
+};
+
+/// Returns the place of k of a line of 128, of which each of four lanes has 32: its lane's number
+/// among these, and the first bit there. Numbers of four bits lie one after the other, those of
+/// eight bits in two runs of 16 that are 64 apart.
+struct ScaledPlace {
+  unsigned lane, bit;
+};
+template <int format>
+ScaledPlace scaled_place(unsigned k) {
+  if (format == 4) return {k / 32, k % 32 * 4};
+  return {k / 16 % 4, (k / 64 * 16 + k % 16) * 8};
+}
+
+/// Returns a number at its place: `format` 0 is OCP's e4m3, 1 e5m2, 4 e2m1.
+template <int format>
+float scaled_number(const uint8_t (&bytes)[32], unsigned bit) {
+  const unsigned byte = unsigned(bytes[bit / 8]) >> bit % 8;
+  if constexpr (format == 4) {
+    constexpr float sizes[] = {0, 0.5f, 1, 1.5f, 2, 3, 4, 6};
+    return (byte & 8) != 0 ? -sizes[byte & 7] : sizes[byte & 7];
+  } else {
+    return number_of_byte<format, false>(uint8_t(byte));
+  }
+}
+
+/// v_mfma_scale_f32_16x16x128_f8f6f4 of gfx950 with the scales, e8m0, in lowest bytes: d[j] is row
+/// 4 (i / 16) + j, column i % 16 of A B + D. The scale of lane l is that of the 32 k from 32 (l /
+/// 16) on of line l % 16. Sources: AMD's blog "Matrix Core Programming on AMD CDNA3 and CDNA4
+/// architecture", and the tests of the instruction in AMD's Composable Kernel.
+template <int format_a, int format_b>
+void mfma_scale_f32_16x16x128_f8f6f4(float (&d)[4], const uint32_t (&a)[8], const uint32_t (&b)[8],
+                                     uint32_t scale_a, uint32_t scale_b,
+                                     Site site = here("mfma_scale_16x16x128")) {
+  ScaledParts mine;
+  __builtin_memcpy(mine.a, a, sizeof mine.a);
+  __builtin_memcpy(mine.b, b, sizeof mine.b);
+  mine.scale_a = uint8_t(scale_a);
+  mine.scale_b = uint8_t(scale_b);
+  const auto all = exchange_all(mine, site);
+  const unsigned column = current->lane % 16, group = current->lane / 16;
+  for (unsigned j = 0; j < 4; ++j) {
+    const unsigned row = 4 * group + j;
+    double total = double(d[j]);
+    for (unsigned part = 0; part < 4; ++part) {
+      double sum = 0;
+      for (unsigned k = 32 * part; k < 32 * part + 32; ++k) {
+        const ScaledPlace of_a = scaled_place<format_a>(k), of_b = scaled_place<format_b>(k);
+        sum += double(scaled_number<format_a>(all[16 * of_a.lane + row].a, of_a.bit)) *
+               double(scaled_number<format_b>(all[16 * of_b.lane + column].b, of_b.bit));
+      }
+      const int power_a = all[16 * part + row].scale_a, power_b = all[16 * part + column].scale_b;
+      for (int e = 254; e < power_a + power_b; ++e) sum *= 2;
+      for (int e = power_a + power_b; e < 254; ++e) sum *= 0.5;
+      total += power_a == 255 || power_b == 255 ? double(float_of_bits(0x7fc00000U)) : sum;
+    }
+    d[j] = float(total);
+  }
+}
+
+#endif
 
 #endif
 
