@@ -41,7 +41,8 @@ auto registers_of(const Shape& shape, const auto& c) {
 /// Returns an estimate of the registers that compilers need: those for AMD decode all numbers of a
 /// chunk of fp8 at once.
 std::int64_t estimated_registers(const Shape& shape, const Config& config) {
-  const std::int64_t decoded = shape.integers() ? 0 : 36 * (config["ROWS"] + config["TN"]);
+  const int of_line = shape.mx() ? 64 : 36;
+  const std::int64_t decoded = shape.integers() ? 0 : of_line * (config["ROWS"] + config["TN"]);
   return registers_of(shape, config) + decoded + 24;
 }
 
@@ -106,8 +107,9 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   const int most_rows = gpu ? 8 : 4;
   int rows = 1;
   while (rows < most_rows && rows < shape.m) rows *= 2;
-  const int unroll = !gpu || rows > 4 ? 1 : rows > 2 ? 2 : 4;
-  const bool wide = gpu && rows <= 2 && shape.n / 2 >= busy_workgroups(device);
+  int unroll = !gpu || rows > 4 ? 1 : rows > 2 ? 2 : 4;
+  if (gpu && shape.mx()) unroll = rows > 1 ? 1 : 2;  // chunks are twice as long
+  const bool wide = gpu && !shape.mx() && rows <= 2 && shape.n / 2 >= busy_workgroups(device);
   std::vector<Config> configs;
   for (const int tn : {wide ? 2 : 1, 1}) {
     for (const int threads : {128, 64, 32}) {

@@ -65,8 +65,9 @@ Alternative matrix_space(const Shape& shape, const DeviceInfo& device) {
   const Stage stage = stage_of(shape, device);
   const Expression in_flight = (p["BM"] * stage.loaded_a + p["BN"] * stage.loaded_b) / 4 / all;
   const std::int64_t added = adds_steps(shape, device) && !shape.mx() ? 1 : 0;
+  const Expression kept = sums_of(shape, device, p) / wave + (p["WM"] + p["WN"]) / 4 + in_flight;
   const Expression of_scales =
-      shape.mx() ? (p["WM"] + p["WN"]) / 8 : added * (p["WM"] * (3 * side) / wave);
+      shape.mx() ? (p["WM"] + p["WN"]) / 8 + 8 : added * (p["WM"] * (3 * side) / wave);
   // BM x BN  tile of C of a workgroup
   // WM x WN  part of it of a wave
   // BUFFERS  steps of 128 k in shared memory, or of 64 as 16-bit numbers
@@ -95,13 +96,11 @@ Alternative matrix_space(const Shape& shape, const DeviceInfo& device) {
        {"shared_memory", fmt::format("BUFFERS of both tiles must fit {} KiB", shared / 1024),
         shared_bytes(stage, p) <= shared},
        register_constraint(device, "sums, fragments, and loads in flight",
-                           sums_of(shape, device, p) / wave + (p["WM"] + p["WN"]) / 4 + in_flight,
-                           all),
+                           shape.mx() ? kept + of_scales : kept, all),
        // Scales of rows have addresses.
        {"vector_registers",
         "sums, scales, fragments, and loads in flight must fit 224 registers: others are moved",
-        sums_of(shape, device, p) / wave + (p["WM"] + p["WN"]) / 4 + in_flight + of_scales <=
-            224}}};
+        kept + of_scales <= 224}}};
 }
 
 LaunchPlan matrix_plan(const Shape& shape, const DeviceInfo& device, const Config& config) {
