@@ -51,7 +51,7 @@ GRETA_DEVICE void halves_of_word(u32 word, u32 (&pair)[2]) {
 // The numbers of a word, or of e2m1 of its lower half.
 template <u32 format = FORMAT>
 GRETA_DEVICE void decode_word(u32 word, Number (&number)[4]) {
-#if defined(GRETA_PAIR_F16) && FORMAT != 4
+#if defined(GRETA_PAIR_F16) && (FORMAT < 2 || FORMAT == 5)
   if constexpr (has_pairs<format>) {
     u32 pair[2];
     halves_of_word<format>(word, pair);
