@@ -10,7 +10,7 @@
 namespace greta::db {
 namespace {
 
-constexpr std::string_view products_op = "quantized_gemm", field = "packing";
+constexpr std::string_view field = "packing";
 
 /// Returns the time of a winner of the problem itself, or of the one that represents its bucket, on
 /// this device.
@@ -28,10 +28,21 @@ std::optional<double> predicted(const Operation& operation, const Problem& probl
   return StaticPrior(operation, representative, device).cost(answer.config);
 }
 
-Result<PackedProduct> packed(const Catalog& catalog, const DeviceInfo& device,
+/// Returns the attribute of an operation whose weights may be rows or panels, else nullptr.
+const Attribute* packing_of(const Operation& operation) {
+  for (const Attribute& one : operation.attributes) {
+    const auto& allowed = one.allowed;
+    if (one.name == field && one.fallback == "rows" &&
+        std::find(allowed.begin(), allowed.end(), "panels") != allowed.end()) {
+      return &one;
+    }
+  }
+  return nullptr;
+}
+
+Result<PackedProduct> packed(const Operation& operation, const DeviceInfo& device,
                              const WeightedProduct& given, const Problem& panels,
                              const AnswerOf& answer) {
-  const Operation& operation = catalog.at(products_op);
   PackedProduct both;
   both.rows = given.product;
   both.panels = panels;
@@ -98,30 +109,32 @@ void decide(PackingChoice& choice, Unmeasured unmeasured) {
 
 }  // namespace
 
+bool has_packings(const Operation& operation) {
+  return packing_of(operation) != nullptr;
+}
+
 Result<PackingChoice> choose_packing(const Catalog& catalog, const DeviceInfo& device,
                                      std::span<const WeightedProduct> products,
                                      const AnswerOf& answer, Unmeasured unmeasured) {
   PackingChoice choice;
   if (products.empty()) return invalid_argument("a packing is chosen for one product at least");
   for (const WeightedProduct& given : products) {
-    const Operation* const operation = catalog.find(products_op);
-    if (operation == nullptr || given.product.op != products_op ||
-        given.product.attribute(std::string(field), "rows") != "rows") {
-      return invalid_argument(
-          fmt::format("{}: a packing is chosen for products of quantized_gemm with packing=rows",
-                      given.product.key()));
+    const Operation* const operation = catalog.find(given.product.op);
+    const Attribute* const attribute = operation == nullptr ? nullptr : packing_of(*operation);
+    if (attribute == nullptr || given.product.attribute(std::string(field), "rows") != "rows") {
+      return invalid_argument(fmt::format(
+          "{}: a packing is chosen for products of gemm and quantized_gemm with packing=rows",
+          given.product.key()));
     }
     if (!(given.weight > 0)) return invalid_argument("weights of products must be above 0");
     if (auto good = check_problem(*operation, given.product); !good) return good.failure();
-    const auto attribute = std::find_if(operation->attributes.begin(), operation->attributes.end(),
-                                        [](const Attribute& one) { return one.name == field; });
     const Problem panels = with_attribute(*operation, given.product, *attribute, "panels");
     if (const auto good = check_problem(*operation, panels); !good) {
       choice.products.clear();
       choice.reason = "rows: " + good.failure().message;
       return choice;
     }
-    auto both = packed(catalog, device, given, panels, answer);
+    auto both = packed(*operation, device, given, panels, answer);
     if (!both) return both.failure();
     choice.products.push_back(*std::move(both));
   }

@@ -15,7 +15,7 @@
 /// what a look-up answers for both.
 namespace greta::db {
 
-/// A product with quantised weights in rows, and how much it counts.
+/// A product of gemm or quantized_gemm with weights in rows, and how much it counts.
 struct WeightedProduct {
   Problem product;
   double weight = 1;  ///< share of the time of all products, in any unit, above 0
@@ -54,9 +54,12 @@ struct PackingChoice {
 /// Returns the answer for a problem, as Lookup::answer() does. May throw Error.
 using AnswerOf = std::function<Answer(const Problem&)>;
 
+/// Returns whether the weights of an operation may be rows or panels.
+bool has_packings(const Operation& operation);
+
 /// Chooses panels if products with them take less time in the weighted mean: if all are measured,
 /// by the upper ends of intervals, so that a tie keeps rows; otherwise as `unmeasured` says. Fails
-/// with `invalid_argument` for what is no product of quantized_gemm in rows, and like the answers.
+/// with `invalid_argument` for what is no product of these in rows, and like the answers.
 /// Weights that have no panels stay rows, with the reason.
 Result<PackingChoice> choose_packing(const Catalog& catalog, const DeviceInfo& device,
                                      std::span<const WeightedProduct> products,

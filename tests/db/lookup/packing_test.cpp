@@ -115,6 +115,31 @@ TEST_F(PackingOfProducts, PanelsHaveTheWinnersOfRowsUntilTheyHaveTheirOwn) {
   EXPECT_FALSE(choice.products[0].panels_time);
 }
 
+/// B of gemm has panels, too, in layout nt alone.
+TEST_F(PackingOfProducts, AreAlsoThoseOfGemm) {
+  const auto gemm = [](const std::string& more) {
+    return catalog().read("gemm dtype=bf16 out=bf16 " + more + "m=16 n=4096 k=4096").value();
+  };
+  const auto store = [&](const Problem& problem, double us) {
+    StoredWinner result =
+        test::winner(problem, here_, built_in("gemm").default_config(problem, here_));
+    result.winner.measurement.median_us = us;
+    result.winner.measurement.low_us = 0.99 * us;
+    result.winner.measurement.high_us = 1.01 * us;
+    databases_.add(result);
+  };
+  EXPECT_EQ(choose({{gemm("layout=nt ")}})->packing, rows);
+  store(gemm("layout=nt "), 10);
+  store(gemm("layout=nt packing=panels "), 8);
+  const auto choice = choose({{gemm("layout=nt ")}}).value();
+  EXPECT_EQ(choice.packing, panels);
+  EXPECT_DOUBLE_EQ(choice.ratio.value(), 0.8);
+  const auto other = choose({{gemm("")}}).value();
+  EXPECT_EQ(other.packing, rows);
+  EXPECT_TRUE(other.products.empty());
+  EXPECT_NE(other.reason.find("layout"), std::string::npos) << other.reason;
+}
+
 /// On request, what is not measured is predicted: both packings cost the static prior the same.
 TEST_F(PackingOfProducts, PredictionsDecideOnRequest) {
   const auto same = choose({{product(512)}}, Unmeasured::predicted).value();
@@ -140,7 +165,7 @@ TEST_F(PackingOfProducts, RefusesWhatIsNoQuestion) {
   EXPECT_FALSE(choose({}));
   EXPECT_FALSE(choose({{product(1), 0}}));
   EXPECT_FALSE(choose({{product(1, "packing=panels")}}));
-  EXPECT_FALSE(choose({{test::gemm(1, 16, 16)}}));
+  EXPECT_FALSE(choose({{catalog().read("softmax dtype=f32 out=f32 rows=4 cols=4").value()}}));
 }
 
 }  // namespace

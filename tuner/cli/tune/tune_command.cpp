@@ -4,6 +4,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "db/lookup/packing_choice.hpp"
 #include "kernels/catalog.hpp"
 #include "kernels/model/problem_rules.hpp"
 #include "tuner/cli/options/option_values.hpp"
@@ -46,19 +47,10 @@ void allow_math(OperationOptions& options) {
   }
 }
 
-/// Returns whether an operation's weights are rows or panels.
-bool has_packings(const Operation& operation) {
-  return std::any_of(operation.attributes.begin(), operation.attributes.end(),
-                     [](const Attribute& attribute) {
-                       const auto& allowed = attribute.allowed;
-                       return attribute.name == "packing" && attribute.fallback == "rows" &&
-                              std::find(allowed.begin(), allowed.end(), "panels") != allowed.end();
-                     });
-}
-
-/// Removes `--packing any` of such an operation. Returns whether it was there.
+/// Removes `--packing any` of an operation with weights in rows or panels. Returns whether it was
+/// there.
 bool take_any_packing(const Operation& operation, ProblemRequest& request) {
-  if (!has_packings(operation)) return false;
+  if (!db::has_packings(operation)) return false;
   return std::erase(request.values, std::pair<std::string, std::string>("packing", "any")) > 0;
 }
 
@@ -124,7 +116,7 @@ void add_operation(CLI::App& app, Action& action, const Operation& operation,
   auto* command = app.add_subcommand(name, operation.summary);
   auto options = std::make_shared<OperationOptions>();
   add_problem_options(*command, operation, options->problem);
-  if (has_packings(operation)) {
+  if (db::has_packings(operation)) {
     CLI::Option* const packing = command->get_option("--packing");
     packing->description(packing->get_description() +
                          "; any: rows and panels, each with half the budget, and a comparison");
