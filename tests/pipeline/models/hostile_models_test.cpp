@@ -7,7 +7,9 @@
 #include "runtime/pipeline/models/llama_weights.hpp"
 #include "runtime/pipeline/models/tokenizer.hpp"
 #include "tests/layers.hpp"
+#include "tests/pipeline/fp8_files.hpp"
 #include "tests/pipeline/gguf_files.hpp"
+#include "tests/pipeline/packed_files.hpp"
 #include "tests/temporary_folder.hpp"
 
 namespace greta::test::hostile_models_test {
@@ -32,8 +34,8 @@ class HostileModels : public testing::Test {
   std::filesystem::path file() const { return folder_ / "model.gguf"; }
   void write_gguf(BlockFormat format) {
     TinyGguf both;
-    both.tiny.dim = 32;
-    both.tiny.hidden = 32;
+    const bool large = format == BlockFormat::q4_k || format == BlockFormat::q6_k;
+    both.tiny.dim = both.tiny.hidden = large ? 256 : 32;
     both.tiny.layers = 1;
     both.tiny.heads = 2;
     both.tiny.kv_heads = 1;
@@ -61,17 +63,16 @@ class HostileModels : public testing::Test {
       load_tokenizer(file(), model.config)->encode("hello <s> h", true);
     });
   }
+  /// Of the checkpoint that the folder has.
   int refused_safetensors(int times) {
-    TinyLlama tiny;
-    tiny.dim = 4;
-    tiny.hidden = 4;
-    tiny.layers = 1;
-    tiny.heads = 2;
-    tiny.kv_heads = 1;
-    tiny.vocab = 4;
-    tiny.write(folder_.path());
     return refused_mutations(folder_ / "model.safetensors", times, false,
                              [&] { sum_of(load_llama(folder_.path())); });
+  }
+
+  static TinyLlama tiny(std::int64_t size) {
+    TinyLlama tiny{.dim = size, .hidden = size, .layers = 1, .heads = 2, .kv_heads = 1, .vocab = 4};
+    tiny.more = {{"eos_token_id", 3}};
+    return tiny;
   }
 
   TemporaryFolder folder_;
@@ -85,13 +86,14 @@ TEST_F(HostileModels, MutatedGgufsAreReadOrRefused) {
   EXPECT_EQ(refused_ggufs(0, true), 1200);
 }
 
-// 100,000 of each; as `ctest -L long`.
+// 100,000 of each kind of files; as `ctest -L long`.
 TEST_F(HostileModels, LongMutationsOfGgufs) {
   const std::int64_t before = peak_kilobytes();
-  for (const BlockFormat format : {BlockFormat::q8_0, BlockFormat::q4_0}) {
+  for (const BlockFormat format :
+       {BlockFormat::q8_0, BlockFormat::q4_0, BlockFormat::q4_k, BlockFormat::q6_k}) {
     write_gguf(format);
-    const int refused = refused_ggufs(50000, false);
-    EXPECT_GT(refused, 5000);
+    const int refused = refused_ggufs(25000, false);
+    EXPECT_GT(refused, 1000) << to_string(format);
     RecordProperty(fmt::format("refused_{}", to_string(format)), refused);
   }
   EXPECT_LT(peak_kilobytes() - before, most_growth);
@@ -99,9 +101,25 @@ TEST_F(HostileModels, LongMutationsOfGgufs) {
 
 TEST_F(HostileModels, LongMutationsOfSafetensors) {
   const std::int64_t before = peak_kilobytes();
-  const int refused = refused_safetensors(100000);
-  EXPECT_GT(refused, 10000);
-  RecordProperty("refused_safetensors", refused);
+  const auto expect = [&](const char* kind, int times) {
+    const int refused = refused_safetensors(times);
+    EXPECT_GT(refused, times / 100) << kind;
+    RecordProperty(fmt::format("refused_{}", kind), refused);
+  };
+  tiny(4).write(folder_.path());
+  expect("f32", 40000);
+  for (TinyFp8 fp8 : TinyFp8::kinds()) {
+    fp8.tiny = tiny(32);
+    fp8.tiny.dtype = DType::bf16;
+    fp8.write(folder_.path());
+    expect(fp8.name(), 10000);
+  }
+  for (const char* const method : {"awq", "gptq"}) {
+    TinyPacked packed{.tiny = tiny(32), .method = method, .group = 32};
+    packed.tiny.dtype = DType::f16;
+    packed.write(folder_.path());
+    expect(method, 15000);
+  }
   EXPECT_LT(peak_kilobytes() - before, most_growth);
 }
 
