@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "kernels/model/problem_rules.hpp"
 #include "kernels/prior/prior.hpp"
@@ -76,15 +77,17 @@ void decide(PackingChoice& choice, Unmeasured unmeasured) {
   const auto& products = choice.products;
   choice.measured = std::all_of(products.begin(), products.end(),
                                 [](const PackedProduct& one) { return one.measured; });
-  double weights = 0, mean = 0, high = 0;
+  double largest = 0, weights = 0, mean = 0, high = 0;
+  for (const PackedProduct& one : products) largest = std::max(largest, one.weight);
   for (const PackedProduct& one : products) {
     if (!one.ratio) {
       choice.reason = "rows: of a product neither is measured or predicted";
       return;
     }
-    weights += one.weight;
-    mean += one.weight * one.ratio->ratio;
-    high += one.weight * one.ratio->high;
+    const double weight = one.weight / largest;
+    weights += weight;
+    mean += weight * one.ratio->ratio;
+    high += weight * one.ratio->high;
   }
   choice.ratio = mean / weights;
   const std::string times = fmt::format("panels take {:.3f} times as long", *choice.ratio);
@@ -97,7 +100,9 @@ void decide(PackingChoice& choice, Unmeasured unmeasured) {
     return;
   }
   const char* const how = choice.measured ? "measured" : "predicted";
-  if (high / weights < 1) {
+  // Both winners may be of other days or cards of a model, which intervals do not include.
+  constexpr double worthwhile = 0.97;
+  if (high / weights < (choice.measured ? worthwhile : 1)) {
     choice.packing = WeightPacking::panels;
     choice.reason = fmt::format("panels: {}, {}", times, how);
   } else if (mean / weights < 1) {
@@ -126,7 +131,9 @@ Result<PackingChoice> choose_packing(const Catalog& catalog, const DeviceInfo& d
           "{}: a packing is chosen for products of gemm and quantized_gemm with packing=rows",
           given.product.key()));
     }
-    if (!(given.weight > 0)) return invalid_argument("weights of products must be above 0");
+    if (!(given.weight > 0) || !std::isfinite(given.weight)) {
+      return invalid_argument("weights of products must be finite and above 0");
+    }
     if (auto good = check_problem(*operation, given.product); !good) return good.failure();
     const Problem panels = with_attribute(*operation, given.product, *attribute, "panels");
     if (const auto good = check_problem(*operation, panels); !good) {

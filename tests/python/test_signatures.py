@@ -13,7 +13,8 @@ class Signatures(Case):
     SHARED = {"greta_kv_update_pages": "kv_update", "greta_quantized_experts": "experts",
               "greta_scaled_experts": "experts",
               "greta_quantized_gemm_fused": "quantized_gemm",
-              "greta_quantize_layernorm": "quantize", "greta_repack_to_panels": "repack_weights"}
+              "greta_quantize_layernorm": "quantize", "greta_repack_to_panels": "repack_weights",
+              "greta_mx_gemm": "scaled_gemm"}
 
     def operations(self):
         first = _abi.HANDLE

@@ -1,9 +1,10 @@
 #version 460
-// codes = y / scale, y = x, or with FUSED a norm of x, an RMS norm of x + residual, or silu(gate) * up.
+// codes = y / scale, y = x, or with FUSED a norm of x, an RMS norm of x + residual, or
+// silu(gate) * up.
 //
-// SCALES: 0, one given scale; 1, of each row; 2, of 128 columns of a row; 3, of 32 columns of a row, powers
-// of two as bytes e8m0. KIND says how a row is walked by LANES threads of the workgroup's, each of which has ITEMS vectors of VEC neighbours at a
-// time:
+// SCALES: 0, one given scale; 1, of each row; 2, of 128 columns of a row; 3, of 32 columns of a row,
+// powers of two as bytes e8m0. KIND says how a row is walked by LANES threads of the workgroup's, each
+// of which has ITEMS vectors of VEC neighbours at a time:
 //   HELD      it stays in registers
 //   STREAMED  it is read once for each statistic, and to write
 //   FLAT      a workgroup has a part of a row, whose statistics need no other part

@@ -1,5 +1,5 @@
 // Quantised weights in chunks of 32 of a row, of which B has rows, or panels of rows, or words as AWQ and GPTQ pack
-// them (kernels/model/weight_packing.hpp).
+// them (kernels/model/weight_packing.hpp, weight_panels.hpp).
 //
 // PACKING is 0 for rows, 1 for awq, 2 for gptq, 3 for gptq_v2, 4 for panels. Words of neighbouring rows are
 // neighbours, and so are scales of AWQ and GPTQ: lanes should have neighbouring rows.

@@ -330,14 +330,13 @@ std::vector<Attribute> attributes() {
   std::vector<Attribute> list{
       {.name = "packing",
        .help = "who packed the weights. awq: AutoAWQ, version gemm; gptq: AutoGPTQ, which stores "
-               "one less than a zero point; gptq_v2: GPTQModel, which stores zero points; rows: no "
-               "one, "
-               "B alone becomes panels",
+               "one less than a zero point; gptq_v2: GPTQModel, which stores zero points; rows: "
+               "weights in rows, which become panels",
        .fallback = "awq",
        .allowed = {"awq", "gptq", "gptq_v2", "rows"}},
       {.name = "weights",
        .help = "integers of B, as quantized_gemm reads them, and of qweight; int8 not of awq; "
-               "others only of rows",
+               "mxfp4, f16 and bf16 only with packing rows",
        .fallback = "int4",
        .allowed = {"int4", "int8", "mxfp4", "f16", "bf16"}}};
   quantized_gemm::add_group_attributes(list, "k");

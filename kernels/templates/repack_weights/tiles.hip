@@ -1,6 +1,7 @@
-// Weights that AWQ or GPTQ packed, as rows of integers, scales and zero points of quantized_gemm, or as panels of such
-// rows (kernels/model/weight_packing.hpp); also rows as panels. The first `tiles` workgroups transpose tiles of TILE_N rows and TILE_K
-// weights of words through shared memory; the others transpose scales and zero points, a thread four of each.
+// Weights that AWQ or GPTQ packed, as rows of integers, scales and zero points of quantized_gemm, or
+// as panels of such rows (kernels/model/weight_panels.hpp); also rows as panels. The first `tiles`
+// workgroups transpose tiles of TILE_N rows and TILE_K weights of words through shared memory; the
+// others transpose scales and zero points, a thread four of each.
 //
 //   AWQ        a word has nibbles of 8 rows; else integers of consecutive k of one row
 //   FROM_ROWS  qweight has rows of weights, and there are no scales

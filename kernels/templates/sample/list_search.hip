@@ -30,6 +30,8 @@ struct FromLane {
 struct ListSearch {
   static constexpr u32 few = 32;  // tokens, at most one for each lane, that a wave compares
 
+  static_assert(few <= wave_size, "one for each lane");
+
   const Shared& s;
   u32 beyond;     // the least distance at which tokens have no probability
   Range held;     // what the list has

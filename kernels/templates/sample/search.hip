@@ -161,7 +161,9 @@ struct Search {
     if (what == counting) merge_bins();
     const Sums all = reduce_threads<THREADS>(own, Plus{}, s.sums);
     row_mass = all.least + all.most;
-    if (what == counting) block_barrier();  // whose scan needs the place of these sums
+    // Before a scan that needs the place of these sums; of several waves, what lanes have written is
+    // known after the reduction's barrier.
+    if (what == counting || waves == 1) block_barrier();
     return all.least;
   }
 

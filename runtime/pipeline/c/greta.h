@@ -112,7 +112,7 @@ GRETA_API greta_status greta_runtime_lookup(greta_runtime* runtime, const char* 
 /* Returns whether the weights of products should be rows or panels (greta_packing), by what would run with
  * both: `count` products of quantized_gemm in rows, given likewise, as of several m. weights: the share of each
  * one's time, in any unit; NULL: all are equal. predict 0: panels only if winners of both packings of all
- * products were measured on this device, and panels are faster beyond doubt; else products without winners are
+ * products were measured on this device, and panels are at least 3 % faster; else products without winners are
  * predicted. One JSON object: "packing" ("rows" or "panels"); "measured"; "ratio", the mean time of panels
  * over that of rows, or null; "reason", one line; "products", a list of "problem", "rows" and "panels" (each
  * "config" and "origin"), "ratio", "low", "high", each null if unknown, and "measured". Compiles nothing. Valid

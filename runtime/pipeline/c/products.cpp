@@ -166,7 +166,7 @@ greta_status greta_repack_weights(greta_operations* operations, const greta_tens
     RepackOptions wanted = repack_options(call, weights, qzeros, zeros, order);
     const auto packed = weight_packing(packing);
     if (!packed || !greta::kernels::in_words(*packed)) {
-      refuse("packing is of no words; allowed: GRETA_AWQ, GRETA_GPTQ, GRETA_GPTQ_V2");
+      refuse("packing must be GRETA_AWQ, GRETA_GPTQ or GRETA_GPTQ_V2");
     }
     wanted.packing = *packed;
     return call->repack_weights(call(qweight, "qweight"), call(qscales, "qscales"), call(b, "b"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from typing import TYPE_CHECKING, Any, Sequence, Union
 
+from . import _choices
 from ._abi import WEIGHTS
 from ._library import runtime_library
 from .tensor import Tensor, choose, wrap
@@ -14,16 +15,6 @@ if TYPE_CHECKING:
 
 # A tensor, or an object whose memory is used in place (Runtime.wrap()).
 Operand = Union[Tensor, Any]
-
-_LAYOUTS = ("nn", "nt", "tn", "tt")
-_ACTIVATIONS = ("none", "silu", "gelu", "swiglu", "geglu")
-_WEIGHTS = ("int4", "int8", "q4_0", "q8_0", "q4_k", "q6_k", "mxfp4")
-_PACKINGS = ("rows", "awq", "gptq", "gptq_v2", "panels")
-_NUMBERS = ("e4m3", "e5m2", "e4m3_fnuz", "e5m2_fnuz", "int8", "e2m1")
-_SCALES = ("tensor", "row", "block", "mx")
-_FORMS = ("tanh", "erf")
-_PAIRS = ("interleaved", "half")
-_SCORES = ("softmax", "sigmoid")
 
 
 class Operations:
@@ -80,8 +71,8 @@ class Operations:
         lies in panels of 16 rows, and has the shape of rows. If b has three dimensions, the first is
         that of a batch, as in a and c."""
         self._call("gemm", {"a": a, "b": b, "c": c}, options={
-            "layout": choose(_LAYOUTS, layout, "layout"),
-            "activation": choose(_ACTIVATIONS, activation, "activation"),
+            "layout": choose(_choices.LAYOUTS, layout, "layout"),
+            "activation": choose(_choices.ACTIVATIONS, activation, "activation"),
             "alpha": alpha, "beta": beta, "bias": bias, "residual": residual,
             "norm_weight": norm_weight, "norm_epsilon": norm_epsilon, "tf32x3": tf32x3,
             "packing": 4 * choose(("rows", "panels"), packing, "packing")})
@@ -95,8 +86,8 @@ class Operations:
         count. Other rows of c stay as they are. activation: "none", or with b [groups, 2 n, k], a
         group's gates and then its ups, "swiglu" or "geglu"."""
         self._call("grouped_gemm", {"a": a, "b": b, "groups": groups, "c": c},
-                   choose(_LAYOUTS, layout, "layout"),
-                   choose(_ACTIVATIONS, activation, "activation"))
+                   choose(_choices.LAYOUTS, layout, "layout"),
+                   choose(_choices.ACTIVATIONS, activation, "activation"))
 
     def quantized_gemm(self, a: Operand, b: Operand, c: Operand, *, weights: str = "int4",
                        scales: Operand | None = None, zeros: Operand | None = None,
@@ -117,12 +108,12 @@ class Operations:
         has panels of 16 rows, of int4, int8 or mxfp4. "awq", "gptq", "gptq_v2": b, scales and zeros are
         qweight, scales and qzeros of such a checkpoint, as of repack_weights; few variants read them."""
         self._call("quantized_gemm_fused", {"a": a, "b": b, "c": c}, options={
-            "weights": choose(_WEIGHTS, weights, "weights"),
-            "activation": choose(_ACTIVATIONS, activation, "activation"),
+            "weights": choose(_choices.WEIGHTS, weights, "weights"),
+            "activation": choose(_choices.ACTIVATIONS, activation, "activation"),
             "scales": scales, "zeros": zeros, "bias": bias, "residual": residual,
             "norm_weight": norm_weight, "norm_epsilon": norm_epsilon,
             "rounded_weights": rounded_weights,
-            "packing": choose(_PACKINGS, packing, "packing")})
+            "packing": choose(_choices.PACKINGS, packing, "packing")})
 
     def quantized_grouped_gemm(self, a: Operand, b: Operand, groups: Operand, c: Operand, *,
                                weights: str = "int4", scales: Operand | None = None,
@@ -134,8 +125,8 @@ class Operations:
         activation: "none", or with b [groups, 2 n, bytes], a group's gates and then its ups,
         "swiglu" or "geglu"."""
         self._call("quantized_grouped_gemm", {"a": a, "b": b, "groups": groups, "c": c}, options={
-            "weights": choose(_WEIGHTS, weights, "weights"),
-            "activation": choose(_ACTIVATIONS, activation, "activation"),
+            "weights": choose(_choices.WEIGHTS, weights, "weights"),
+            "activation": choose(_choices.ACTIVATIONS, activation, "activation"),
             "scales": scales, "zeros": zeros})
 
     def scaled_gemm(self, a: Operand, b: Operand, scales_a: Operand, scales_b: Operand, c: Operand,
@@ -143,7 +134,6 @@ class Operations:
                     numbers_b: str | None = None) -> None:
         """C = (scales_a A) (scales_b B)^T with A [.., k] and B [n, k] of u8, whose bytes are numbers:
         "e4m3", "e5m2", "e4m3_fnuz", "e5m2_fnuz" or "int8". k is a multiple of 16.
-
         Scales are f32. scales="tensor": [1, 1] each; "row": [m, 1] and [n, 1]; "block": [m, ceil(k /
         128)] and [ceil(n / 128), ceil(k / 128)].
 
@@ -151,10 +141,12 @@ class Operations:
         u8 [m, k / 32] and [n, k / 32], e8m0 (MX 1.0). numbers_b: of B then; None: as A."""
         if numbers_b is not None and scales != "mx":
             raise ValueError('numbers_b is given with scales="mx"')
-        last = ((_NUMBERS, numbers_b or numbers, "numbers_b") if scales == "mx" else (_SCALES, scales, "scales"))
-        self._call("mx_gemm" if scales == "mx" else "scaled_gemm",
+        mx = scales == "mx"
+        self._call("mx_gemm" if mx else "scaled_gemm",
                    {"a": a, "b": b, "scales_a": scales_a, "scales_b": scales_b, "c": c},
-                   choose(_NUMBERS, numbers, "numbers"), choose(*last))
+                   choose(_choices.NUMBERS, numbers, "numbers"),
+                   choose(_choices.NUMBERS, numbers_b or numbers, "numbers_b") if mx
+                   else choose(_choices.SCALES, scales, "scales"))
 
     def scaled_grouped_gemm(self, a: Operand, b: Operand, scales_a: Operand, scales_b: Operand,
                             groups: Operand, c: Operand, *, numbers: str = "e4m3",
@@ -169,8 +161,9 @@ class Operations:
         self._call("scaled_grouped_gemm",
                    {"a": a, "b": b, "scales_a": scales_a, "scales_b": scales_b, "groups": groups,
                     "c": c},
-                   choose(_NUMBERS, numbers, "numbers"), choose(_SCALES, scales, "scales"),
-                   choose(_ACTIVATIONS, activation, "activation"))
+                   choose(_choices.NUMBERS, numbers, "numbers"),
+                   choose(_choices.SCALES, scales, "scales"),
+                   choose(_choices.ACTIVATIONS, activation, "activation"))
 
     def quantize(self, x: Operand, q: Operand, scales: Operand, *, numbers: str = "e4m3",
                  sharing: str = "row", weight: Operand | None = None,
@@ -189,7 +182,8 @@ class Operations:
             raise ValueError("up is given without weight and residual")
         if residual is not None and weight is None:
             raise ValueError("a residual is given with a weight")
-        rest = (choose(_NUMBERS, numbers, "numbers"), choose(_SCALES, sharing, "sharing"), epsilon)
+        rest = (choose(_choices.NUMBERS, numbers, "numbers"),
+                choose(_choices.SCALES, sharing, "sharing"), epsilon)
         if layernorm:
             if any(one is not None for one in (residual, sum, up)):
                 raise ValueError("layernorm has no residual, sum and up")
@@ -215,14 +209,14 @@ class Operations:
 
     def gelu(self, x: Operand, out: Operand, *, form: str = "tanh") -> None:
         """out = gelu(x); form: "tanh" or "erf" """
-        self._call("gelu", {"x": x, "out": out}, choose(_FORMS, form, "form"))
+        self._call("gelu", {"x": x, "out": out}, choose(_choices.FORMS, form, "form"))
 
     def rope(self, x: Operand, positions: Operand, table: Operand, out: Operand, *,
              pairs: str = "interleaved") -> None:
         """Rotary embedding of x [tokens, heads, dim] at positions i32 [tokens], with table f32
         [positions, dim]; out may be x. pairs: "interleaved" or "half"."""
         self._call("rope", {"x": x, "positions": positions, "table": table, "out": out},
-                   choose(_PAIRS, pairs, "pairs"))
+                   choose(_choices.PAIRS, pairs, "pairs"))
 
     def kv_update(self, k: Operand, v: Operand, position: Operand, k_cache: Operand,
                   v_cache: Operand, *, block_table: Operand | None = None) -> None:
@@ -246,7 +240,7 @@ class Operations:
         self._call("rope_append", {
             "q": q, "k": k, "v": v, "positions": positions, "table": table, "slots": slots,
             "k_cache": k_cache, "v_cache": v_cache, "out": out}, options={
-                "pairs": choose(_PAIRS, pairs, "pairs"), "epsilon": epsilon, "q_norm": q_norm,
+                "pairs": choose(_choices.PAIRS, pairs, "pairs"), "epsilon": epsilon, "q_norm": q_norm,
                 "k_norm": k_norm, "block_table": block_table})
 
     def embedding(self, ids: Operand, table: Operand, out: Operand) -> None:
@@ -282,7 +276,7 @@ class Operations:
         bias f32 [experts]: experts are selected by score + bias. groups: the best
         top_groups of these groups of neighbouring experts have a token's experts."""
         self._call("route", {"logits": logits, "ids": ids, "weights": weights}, options={
-            "sigmoid": choose(_SCORES, score, "score"), "renormalise": int(renormalise),
+            "sigmoid": choose(_choices.SCORES, score, "score"), "renormalise": int(renormalise),
             "bias": bias, "scale": scale, "groups": groups, "top_groups": top_groups})
 
     def permute(self, x: Operand, ids: Operand, out: Operand, groups: Operand, places: Operand, *,
@@ -328,8 +322,8 @@ class Operations:
                        {"x": x, "ids": ids, "weights": weights, "gate_up": gate_up,
                         "gate_up_scales": gate_up_scales, "down": down, "down_scales": down_scales,
                         "out": out},
-                       choose(_NUMBERS, "e4m3" if numbers is None else numbers, "numbers"),
-                       choose(_SCALES, sharing, "sharing"))
+                       choose(_choices.NUMBERS, "e4m3" if numbers is None else numbers, "numbers"),
+                       choose(_choices.SCALES, sharing, "sharing"))
             return
         if numbers is not None:
             raise ValueError("numbers: only with sharing, of scaled matrices")
@@ -342,9 +336,9 @@ class Operations:
         self._call("quantized_experts",
                    {"x": x, "ids": ids, "weights": weights, "gate_up": gate_up, "down": down,
                     "out": out},
-                   options={"weights": choose(_WEIGHTS, format, "format"),
+                   options={"weights": choose(_choices.WEIGHTS, format, "format"),
                             "down_weights": WEIGHTS["GRETA_SAME_WEIGHTS"] if down_format is None
-                            else choose(_WEIGHTS, down_format, "down_format"),
+                            else choose(_choices.WEIGHTS, down_format, "down_format"),
                             **beside})
 
     def dequantize(self, b: Operand, out: Operand, *, weights: str = "int4",
@@ -352,30 +346,27 @@ class Operations:
         """out [n, k] = the numbers that b stands for, u8 lines like those of quantized_gemm's b.
         scales and zeros are as there."""
         self._call("dequantize", {"b": b, "scales": scales, "zeros": zeros, "out": out},
-                   choose(_WEIGHTS, weights, "weights"))
+                   choose(_choices.WEIGHTS, weights, "weights"))
 
     def repack_weights(self, qweight: Operand, qscales: Operand | None, b: Operand,
                        scales: Operand | None, *, packing: str = "awq", weights: str = "int4",
                        qzeros: Operand | None = None, zeros: Operand | None = None,
                        order: Operand | None = None, to: str = "rows") -> None:
         """b u8 [n, bytes], scales [n, groups] and zeros u8 [n, groups], as quantized_gemm takes them,
-        from weights as checkpoints of AWQ and GPTQ have them: packing "awq", "gptq" or "gptq_v2",
-        weights "int4" or, of GPTQ, "int8".
-
-        qweight is i32, [k, n / 8] of "awq", else [k / 8, n] or with "int8" [k / 4, n]; qscales
-        [groups, n]; qzeros i32 [groups, n / 8], or with "int8" [groups, n / 4]. Without qzeros and
-        zeros, all zero points are 8, with "int8" 128. order, i32 [k]: weight i of each row is the
+        from checkpoints of AWQ and GPTQ: packing "awq", "gptq" or "gptq_v2", weights "int4" or, of
+        GPTQ, "int8". qweight is i32, [k, n / 8] of "awq", else [k / 8, n] or with "int8" [k / 4, n];
+        qscales [groups, n]; qzeros i32 [groups, n / 8], or with "int8" [groups, n / 4]. Without qzeros
+        and zeros, zero points are 8, with "int8" 128. order, i32 [k]: weight i of each row is the
         stored weight order[i]; a's columns need the same order.
 
-        to="panels": b has panels of 16 rows, units of 16 bytes of each row one after the other. With
-        packing="rows", they are made of rows, qweight u8 [n, bytes], or f16 or bf16 [n, k] as b; others
-        are None, as scales and zeros stay."""
+        to="panels": b has panels of 16 rows, units of 16 bytes of each row in turn, with
+        packing="rows" of rows, qweight u8 [n, bytes] or numbers [n, k]; others are None."""
         panels = choose(("rows", "panels"), to, "to")
         self._call(("repack_weights", "repack_to_panels")[panels],
                    {"qweight": qweight, "qscales": qscales, "qzeros": qzeros, "order": order, "b": b,
                     "scales": scales, "zeros": zeros},
-                   1 - panels + choose(_PACKINGS[1 - panels:4], packing, "packing"),
-                   choose(_WEIGHTS, weights, "weights"))
+                   1 - panels + choose(_choices.PACKINGS[1 - panels:4], packing, "packing"),
+                   choose(_choices.WEIGHTS, weights, "weights"))
 
     def attention(self, q: Operand, k: Operand, v: Operand, lengths: Operand | None, out: Operand,
                   *, scale: float = 0.0, causal: bool = False, window: int = 0,

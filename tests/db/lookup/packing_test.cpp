@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "db/lookup/packing_choice.hpp"
 #include "kernels/model/problem_rules.hpp"
 #include "tests/catalog.hpp"
@@ -71,12 +73,15 @@ TEST_F(PackingOfProducts, ADifferenceWithinTheIntervalsIsNone) {
   const auto close = choose({{product(1)}}).value();
   EXPECT_EQ(close.packing, rows);
   EXPECT_NE(close.reason.find("which may be chance"), std::string::npos) << close.reason;
+  measure(2, 10, 9.6);  // at most 0.98
+  EXPECT_EQ(choose({{product(2)}})->packing, rows);
   measure(16, 10, 11);
   EXPECT_EQ(choose({{product(16)}})->reason, "rows: panels take 1.100 times as long, measured");
 }
 
 TEST_F(PackingOfProducts, CountsProductsByTheirWeights) {
   measure(1, 10, 8);
+  EXPECT_EQ(choose({{product(1), 1e308}, {product(1), 1e308}})->packing, panels);
   measure(512, 100, 110);
   EXPECT_EQ(choose({{product(1), 10}, {product(512), 1}})->packing, panels);
   EXPECT_EQ(choose({{product(1), 1}, {product(512), 10}})->packing, rows);
@@ -164,6 +169,7 @@ TEST_F(PackingOfProducts, WhatHasNoPanelsStaysRows) {
 TEST_F(PackingOfProducts, RefusesWhatIsNoQuestion) {
   EXPECT_FALSE(choose({}));
   EXPECT_FALSE(choose({{product(1), 0}}));
+  EXPECT_FALSE(choose({{product(1), std::numeric_limits<double>::infinity()}}));
   EXPECT_FALSE(choose({{product(1, "packing=panels")}}));
   EXPECT_FALSE(choose({{catalog().read("softmax dtype=f32 out=f32 rows=4 cols=4").value()}}));
 }
