@@ -63,7 +63,7 @@ uint64_t a_next, b_next;  // this thread's first chunk of the K step to load nex
 #define ALONG_K B_ALONG_K
 #define STRIDE B_STRIDE
 #define PAIRS GATED
-#define PANELS B_PANELS
+#define OF_PANELS B_PANELS
 #include "gemm/matrix_loader.glsl"
 
 void load(uint k0, uint k_end) {

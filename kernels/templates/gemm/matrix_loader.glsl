@@ -8,7 +8,7 @@
 //   SPAN      extent in m or n               START, EXTENT  where the tile starts, where it ends
 //   ALONG_K   1 where K is contiguous        STRIDE     elements from one line to the next
 //   PAIRS     1 where lines alternate between gates and ups (operands.glsl)
-//   PANELS    1 where they lie in panels, and BASE is the address of the K step to load next
+//   OF_PANELS 1 where they lie in panels, and BASE is the address of the K step to load next
 
 #if ALONG_K
 #define LINES SPAN
@@ -32,7 +32,7 @@ uvec4 CHUNK[LOADS];
 
 // Address of the thread's first chunk of the K step at k0.
 uint64_t FIRST_CHUNK(uint64_t base, uint k0) {
-#if PANELS
+#if OF_PANELS
   return base + b_along(k0) * 2;
 #elif ALONG_K
   return base + (LINE_PLACE(START + LINE(0)) + k0 + OFFSET(0)) * 2;
@@ -45,7 +45,7 @@ uint64_t FIRST_CHUNK(uint64_t base, uint k0) {
 // several: NVIDIA's compiler copies what those have loaded into other registers, and waits for it.
 void LOAD(uint k0, uint k_end) {
   [[unroll]] for (uint i = 0; i < LOADS; ++i) {
-#if PANELS
+#if OF_PANELS
     const uint64_t skip = panel_place(PAIRS != 0, START + LINE(i)) + b_along(OFFSET(i));
 #else
 #if PAIRS && THREADS / GROUPS % 2 != 0
@@ -110,4 +110,4 @@ void STORE(uint stage) {
 #undef ALONG_K
 #undef STRIDE
 #undef PAIRS
-#undef PANELS
+#undef OF_PANELS

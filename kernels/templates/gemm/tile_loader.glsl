@@ -6,7 +6,7 @@
 //   SPAN          extent in m or n             FIRST, EXTENT  where the tile starts, where it ends
 //   ALONG_K       1 where K is contiguous      STRIDE         elements from one line to the next
 //   PAIRS         1 where lines alternate between gates and ups (operands.glsl)
-//   PANELS        1 where they lie in panels, and BASE is the address of the current K step
+//   OF_PANELS     1 where they lie in panels, and BASE is the address of the current K step
 
 #if ALONG_K
 #define GROUPS (BK / VEC)
@@ -29,7 +29,7 @@ RAW_TYPE RAW[LOADS];
 // `whole`: no element of the K step lies outside the matrix.
 void LOAD(uint k0, uint k_end, bool whole) {
   [[unroll]] for (uint i = 0; i < LOADS; ++i) {
-#if PANELS
+#if OF_PANELS
     const uint64_t skip = panel_place(PAIRS != 0, FIRST + LINE(i)) + b_along(OFFSET(i));
 #else
 #if PAIRS && THREADS / GROUPS % 2 != 0
@@ -92,4 +92,4 @@ void STORE(uint stage) {
 #undef ALONG_K
 #undef STRIDE
 #undef PAIRS
-#undef PANELS
+#undef OF_PANELS

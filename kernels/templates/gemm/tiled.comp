@@ -86,7 +86,7 @@ uint64_t a_next, b_next;  // this thread's first vector of the K step to load ne
 #define ALONG_K B_ALONG_K
 #define STRIDE B_LINES
 #define PAIRS GATED
-#define PANELS B_PANELS
+#define OF_PANELS B_PANELS
 #include "gemm/tile_loader.glsl"
 
 // Address of an operand's vector number `tid` of the K step at k0.
