@@ -105,7 +105,7 @@ void decide(PackingChoice& choice, Unmeasured unmeasured) {
   if (high / weights < (choice.measured ? worthwhile : 1)) {
     choice.packing = WeightPacking::panels;
     choice.reason = fmt::format("panels: {}, {}", times, how);
-  } else if (mean / weights < 1) {
+  } else if (*choice.ratio < 1) {
     choice.reason = fmt::format("rows: {}, {}, which may be chance", times, how);
   } else {
     choice.reason = fmt::format("rows: {}, {}", times, how);

@@ -58,9 +58,10 @@ using AnswerOf = std::function<Answer(const Problem&)>;
 bool has_packings(const Operation& operation);
 
 /// Chooses panels if products with them take less time in the weighted mean: if all are measured,
-/// by the upper ends of intervals, so that a tie keeps rows; otherwise as `unmeasured` says. Fails
-/// with `invalid_argument` for what is no product of these in rows, and like the answers.
-/// Weights that have no panels stay rows, with the reason.
+/// at least 3 % less by the upper ends of intervals, which do not include that winners may be of
+/// other days or cards; otherwise as `unmeasured` says. Fails with `invalid_argument` for what is
+/// no product of these in rows, and like the answers. Weights that have no panels stay rows, with
+/// the reason.
 Result<PackingChoice> choose_packing(const Catalog& catalog, const DeviceInfo& device,
                                      std::span<const WeightedProduct> products,
                                      const AnswerOf& answer,

@@ -26,7 +26,7 @@ class PackingOfProducts : public ::testing::Test {
   /// Stores a winner that takes this long, within 1 %.
   void measure(const Problem& problem, const DeviceInfo& device, double us) {
     StoredWinner result =
-        test::winner(problem, device, built_in("quantized_gemm").default_config(problem, device));
+        test::winner(problem, device, built_in(problem.op).default_config(problem, device));
     result.winner.measurement.median_us = us;
     result.winner.measurement.low_us = 0.99 * us;
     result.winner.measurement.high_us = 1.01 * us;
@@ -125,17 +125,9 @@ TEST_F(PackingOfProducts, AreAlsoThoseOfGemm) {
   const auto gemm = [](const std::string& more) {
     return catalog().read("gemm dtype=bf16 out=bf16 " + more + "m=16 n=4096 k=4096").value();
   };
-  const auto store = [&](const Problem& problem, double us) {
-    StoredWinner result =
-        test::winner(problem, here_, built_in("gemm").default_config(problem, here_));
-    result.winner.measurement.median_us = us;
-    result.winner.measurement.low_us = 0.99 * us;
-    result.winner.measurement.high_us = 1.01 * us;
-    databases_.add(result);
-  };
   EXPECT_EQ(choose({{gemm("layout=nt ")}})->packing, rows);
-  store(gemm("layout=nt "), 10);
-  store(gemm("layout=nt packing=panels "), 8);
+  measure(gemm("layout=nt "), here_, 10);
+  measure(gemm("layout=nt packing=panels "), here_, 8);
   const auto choice = choose({{gemm("layout=nt ")}}).value();
   EXPECT_EQ(choice.packing, panels);
   EXPECT_DOUBLE_EQ(choice.ratio.value(), 0.8);
