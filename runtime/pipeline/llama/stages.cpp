@@ -171,8 +171,9 @@ TraceMatrix rope(const LlamaConfig& config, const std::vector<double>& frequenci
           static_cast<double>(first + row) * frequencies[static_cast<std::size_t>(pair)];
       // The pair's first element becomes a cos - b sin, its second b cos + a sin.
       const double sign = index < partner ? -1 : 1;
-      const double own = x.row(row)[col] * std::cos(angle);
-      const double other = x.row(row)[col - index + partner] * std::sin(angle);
+      const double factor = config.rope_scaling.attention_factor;
+      const double own = x.row(row)[col] * factor * std::cos(angle);
+      const double other = x.row(row)[col - index + partner] * factor * std::sin(angle);
       result.row(row)[col] = own + sign * other;
       if (sizes != nullptr) sizes->row(row)[col] = std::abs(own) + std::abs(other);
     }

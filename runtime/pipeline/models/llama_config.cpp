@@ -33,6 +33,23 @@ void require(bool holds, const std::string& otherwise) {
   if (!holds) throw Error(otherwise);
 }
 
+void check_yarn(const LlamaConfig& config) {
+  const RopeScaling& scaling = config.rope_scaling;
+  const double fast = scaling.fast_rotations, slow = scaling.slow_rotations;
+  require(
+      std::isfinite(fast) && slow > 0 && slow < fast,
+      fmt::format("rope_scaling's beta_slow is {} and beta_fast {}; allowed: above 0, the first "
+                  "below the second",
+                  slow, fast));
+  require(std::isfinite(scaling.attention_factor) && scaling.attention_factor > 0,
+          fmt::format("rope_scaling's attention_factor is {}; allowed: above 0",
+                      scaling.attention_factor));
+  require(config.rope_theta > 1, "rope_theta is 1; allowed with yarn: above 1");
+  require(scaling.original_positions >= 1,
+          fmt::format("rope_scaling's original_max_position_embeddings is {}; allowed: 1 and more",
+                      scaling.original_positions));
+}
+
 void check_rope(const LlamaConfig& config) {
   const RopeScaling& scaling = config.rope_scaling;
   require(std::isfinite(config.rope_theta) && config.rope_theta >= 1,
@@ -49,6 +66,7 @@ void check_rope(const LlamaConfig& config) {
   require(std::isfinite(scaling.factor) && scaling.factor >= 1,
           fmt::format("rope_scaling's factor is {}; allowed: 1 and more", scaling.factor));
   if (scaling.kind == RopeScaling::Kind::linear) return;
+  if (scaling.kind == RopeScaling::Kind::yarn) return check_yarn(config);
   const double low = scaling.low_frequency_factor, high = scaling.high_frequency_factor;
   require(
       std::isfinite(high) && low > 0 && low < high,
@@ -186,6 +204,33 @@ std::optional<LlamaConfig> named_llama(std::string_view name) {
   return std::nullopt;
 }
 
+double yarn_attention_factor(double factor, double scale) {
+  return factor > 1 ? 0.1 * scale * std::log(factor) + 1 : 1;
+}
+
+namespace {
+
+constexpr double two_pi = 6.283185307179586;
+
+/// Returns the share of YaRN's frequency of a pair that is not divided.
+double yarn_kept(const LlamaConfig& config, std::size_t pair) {
+  const RopeScaling& scaling = config.rope_scaling;
+  const auto dim = static_cast<double>(config.head_dim);
+  // The pair that turns this number of times in the original positions.
+  const auto pair_of = [&](double rotations) {
+    return dim * std::log(static_cast<double>(scaling.original_positions) / (rotations * two_pi)) /
+           (2 * std::log(config.rope_theta));
+  };
+  double first = pair_of(scaling.fast_rotations), last = pair_of(scaling.slow_rotations);
+  if (scaling.whole_pairs) first = std::floor(first), last = std::ceil(last);
+  first = std::max(first, 0.0);
+  last = std::min(last, dim - 1);
+  if (first == last) last += 0.001;  // as the libraries do
+  return 1 - std::clamp((static_cast<double>(pair) - first) / (last - first), 0.0, 1.0);
+}
+
+}  // namespace
+
 std::vector<double> rope_frequencies(const LlamaConfig& config) {
   const RopeScaling& scaling = config.rope_scaling;
   const auto original = static_cast<double>(scaling.original_positions);
@@ -196,11 +241,13 @@ std::vector<double> rope_frequencies(const LlamaConfig& config) {
     frequency = std::pow(config.rope_theta, exponent);
     if (!config.rope_divisors.empty()) frequency /= config.rope_divisors[i];
     if (scaling.kind == RopeScaling::Kind::linear) frequency /= scaling.factor;
-    if (scaling.kind != RopeScaling::Kind::llama3) continue;
+    const bool yarn = scaling.kind == RopeScaling::Kind::yarn;
+    if (scaling.kind != RopeScaling::Kind::llama3 && !yarn) continue;
     // 0 for long wavelengths, 1 for short ones.
-    constexpr double two_pi = 6.283185307179586;
     const double low = scaling.low_frequency_factor, high = scaling.high_frequency_factor;
-    const double kept = std::clamp((original * frequency / two_pi - low) / (high - low), 0.0, 1.0);
+    const double kept =
+        yarn ? yarn_kept(config, i)
+             : std::clamp((original * frequency / two_pi - low) / (high - low), 0.0, 1.0);
     frequency = (1 - kept) * frequency / scaling.factor + kept * frequency;
   }
   return frequencies;
@@ -208,13 +255,14 @@ std::vector<double> rope_frequencies(const LlamaConfig& config) {
 
 std::vector<float> rope_table(const LlamaConfig& config, std::int64_t positions) {
   const std::vector<double> frequencies = rope_frequencies(config);
+  const double factor = config.rope_scaling.attention_factor;
   std::vector<float> table;
   table.reserve(static_cast<std::size_t>(positions * config.head_dim));
   for (std::int64_t position = 0; position < positions; ++position) {
     for (const double frequency : frequencies) {
       const double angle = static_cast<double>(position) * frequency;
-      table.push_back(static_cast<float>(std::cos(angle)));
-      table.push_back(static_cast<float>(std::sin(angle)));
+      table.push_back(static_cast<float>(factor * std::cos(angle)));
+      table.push_back(static_cast<float>(factor * std::sin(angle)));
     }
   }
   return table;

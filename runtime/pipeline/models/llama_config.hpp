@@ -23,6 +23,7 @@ struct RopeScaling {
     none,
     linear,  ///< all are divided by `factor`
     llama3,  ///< long wavelengths divided by `factor`, short ones kept, those between interpolated
+    yarn,    ///< the same, with limits in pairs of a head; and rotated heads are multiplied
   };
   Kind kind = Kind::none;
   double factor = 1;
@@ -31,7 +32,17 @@ struct RopeScaling {
   double low_frequency_factor = 1;
   double high_frequency_factor = 4;
   std::int64_t original_positions = 8192;
+  // yarn: pairs that turn more often than fast_rotations in original_positions are kept, those that
+  // turn less often than slow_rotations divided. Limits are whole numbers of pairs or not.
+  double fast_rotations = 32;
+  double slow_rotations = 1;
+  bool whole_pairs = true;
+  double attention_factor = 1;  ///< by which cosines and sines are multiplied
 };
+
+/// Returns the factor of YaRN's rotated heads: 0.1 * scale * ln(factor) + 1. Source: Peng et al.,
+/// YaRN, 2023; `scale` is of models that change it.
+double yarn_attention_factor(double factor, double scale = 1);
 
 /// How the projections of a layer are stored.
 struct LlamaLayerFormats {
@@ -137,10 +148,12 @@ LlamaConfig llama_config_from_json(std::string_view text, const std::string& nam
 std::vector<std::int32_t> end_tokens_from_json(std::string_view text, const std::string& name);
 
 /// Returns the radians per position of each of the head_dim / 2 pairs, including scaling:
-/// theta^(-2i / head_dim). Source of `llama3`: Meta, llama-models, apply_scaling().
+/// theta^(-2i / head_dim). Source of `llama3`: Meta, llama-models, apply_scaling(); of `yarn`: Peng
+/// et al., YaRN, 2023, section 3.2.
 std::vector<double> rope_frequencies(const LlamaConfig& config);
-/// Returns cosine and sine of each pair at positions 0 to positions-1, computed in FP64 and rounded
-/// once: `positions` rows of head_dim / 2 pairs, the format of rope's table.
+/// Returns cosine and sine of each pair at positions 0 to positions-1, times the attention factor,
+/// computed in FP64 and rounded once: `positions` rows of head_dim / 2 pairs, the format of rope's
+/// table.
 std::vector<float> rope_table(const LlamaConfig& config, std::int64_t positions);
 
 }  // namespace greta::runtime

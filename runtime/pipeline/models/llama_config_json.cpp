@@ -18,22 +18,35 @@ namespace {
 
 constexpr std::int64_t largest_extent = std::numeric_limits<std::int32_t>::max();
 
-/// The models that can be run.
-constexpr std::array<std::string_view, 7> known_kinds{"llama",     "mistral", "mixtral",  "qwen2",
-                                                      "qwen2_moe", "qwen3",   "qwen3_moe"};
+/// A model that can be run, with what its library takes for keys that a file does not have.
+struct Kind {
+  std::string_view name;
+  std::int64_t max_positions;
+  std::int64_t kv_heads;  ///< 0: as many as of queries
+  double norm_epsilon = 1e-6, rope_theta = 10000;
+  std::int64_t head_dim = 0;  ///< 0: the hidden size over the number of heads
+};
+constexpr Kind kinds[] = {
+    {"llama", 2048, 0},      {"mistral", 131072, 8},   {"mixtral", 131072, 8, 1e-5, 1e6},
+    {"qwen2", 32768, 32},    {"qwen2_moe", 32768, 16}, {"qwen3", 32768, 32, 1e-6, 10000, 128},
+    {"qwen3_moe", 32768, 4},
+};
+
+const Kind& kind_of(const JsonFields& fields) {
+  const std::string type = fields.text("model_type");
+  std::vector<std::string_view> known;
+  for (const Kind& kind : kinds) {
+    if (kind.name == type) return kind;
+    known.push_back(kind.name);
+  }
+  fields.refuse(fmt::format("model_type is '{}'; allowed: {}", type, fmt::join(known, ", ")));
+}
 
 /// Reads what the models differ in. Rejects features that this architecture lacks.
 void read_kind(const JsonFields& fields, LlamaConfig& config) {
-  const std::string type = fields.text("model_type");
-  if (std::find(known_kinds.begin(), known_kinds.end(), type) == known_kinds.end()) {
-    fields.refuse(
-        fmt::format("model_type is '{}'; allowed: {}", type, fmt::join(known_kinds, ", ")));
-  }
+  const std::string_view type = kind_of(fields).name;
   config.qkv_bias = type.starts_with("qwen2");
   config.qk_norm = type.starts_with("qwen3");
-  if (fields.flag("use_sliding_window", false)) {
-    fields.refuse("use_sliding_window is true; allowed: false");
-  }
   const std::string activation = fields.text("hidden_act", "silu");
   if (activation != "silu") {
     fields.refuse(fmt::format("hidden_act is '{}'; allowed: silu", activation));
@@ -46,17 +59,44 @@ void read_kind(const JsonFields& fields, LlamaConfig& config) {
   }
 }
 
-RopeScaling scaling_of(const JsonFields& fields) {
+/// Reads YaRN. Its publication's factor of rotated heads is that of the ratio of two others where
+/// there are such.
+void read_yarn(const JsonFields& fields, RopeScaling& scaling, std::int64_t positions) {
+  scaling.kind = RopeScaling::Kind::yarn;
+  scaling.original_positions =
+      fields.integer("original_max_position_embeddings", 1, largest_extent, positions);
+  scaling.fast_rotations = fields.number("beta_fast", scaling.fast_rotations);
+  scaling.slow_rotations = fields.number("beta_slow", scaling.slow_rotations);
+  scaling.whole_pairs = fields.flag("truncate", true);
+  const double own = fields.number("mscale", 0), all = fields.number("mscale_all_dim", 0);
+  const double usual = own != 0 && all != 0 ? yarn_attention_factor(scaling.factor, own) /
+                                                  yarn_attention_factor(scaling.factor, all)
+                                            : yarn_attention_factor(scaling.factor);
+  scaling.attention_factor = fields.number("attention_factor", usual);
+}
+
+/// Reads how frequencies are scaled. `positions` are those of the model. Dynamic scaling begins
+/// after them.
+RopeScaling scaling_of(const JsonFields& fields, std::int64_t positions) {
   RopeScaling scaling;
+  for (const char* layers : {"full_attention", "sliding_attention"}) {
+    if (fields.has(layers))
+      fields.refuse(fmt::format("has {}; allowed: one kind for all layers", layers));
+  }
   const std::string kind = fields.text("rope_type", fields.text("type", "default"));
-  if (kind == "default") return scaling;
+  if (kind == "default" || kind == "dynamic") return scaling;
   scaling.factor = fields.number("factor");
   if (kind == "linear") {
     scaling.kind = RopeScaling::Kind::linear;
     return scaling;
   }
+  if (kind == "yarn") {
+    read_yarn(fields, scaling, positions);
+    return scaling;
+  }
   if (kind != "llama3") {
-    fields.refuse(fmt::format("the kind is '{}'; allowed: default, linear, llama3", kind));
+    fields.refuse(
+        fmt::format("the kind is '{}'; allowed: default, dynamic, linear, llama3, yarn", kind));
   }
   scaling.kind = RopeScaling::Kind::llama3;
   scaling.low_frequency_factor = fields.number("low_freq_factor");
@@ -68,14 +108,34 @@ RopeScaling scaling_of(const JsonFields& fields) {
 
 void read_rope(const JsonFields& fields, LlamaConfig& config) {
   config.rope_style = RopeStyle::half;
-  config.rope_theta = fields.number("rope_theta", config.rope_theta);
+  config.rope_theta = fields.number("rope_theta", kind_of(fields).rope_theta);
   // Later versions of the library store all of it in rope_parameters.
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
     if (!fields.has(key)) continue;
     const JsonFields rope = fields.object(key);
     config.rope_theta = rope.number("rope_theta", config.rope_theta);
-    config.rope_scaling = scaling_of(rope);
+    config.rope_scaling = scaling_of(rope, config.max_positions);
   }
+  // Models with YaRN are trained for the positions that it adds, which their files may not count.
+  const RopeScaling& scaling = config.rope_scaling;
+  if (scaling.kind != RopeScaling::Kind::yarn) return;
+  const double reached = scaling.factor * static_cast<double>(scaling.original_positions);
+  if (reached > static_cast<double>(config.max_positions) && reached <= double{largest_extent}) {
+    config.max_positions = static_cast<std::int64_t>(reached);
+  }
+}
+
+/// Reads the window that tokens attend to; std::nullopt if they attend to all.
+std::optional<std::int64_t> window_of(const JsonFields& fields, std::int64_t layers) {
+  constexpr const char* key = "sliding_window";
+  const std::string_view kind = kind_of(fields).name;
+  const bool always = kind == "mistral" || kind == "mixtral";
+  if (!fields.has(key) || (!always && !fields.flag("use_sliding_window", false)))
+    return std::nullopt;
+  // Of Qwen, the first layers have no window.
+  const std::int64_t first = fields.integer("max_window_layers", 0, largest_extent, 28);
+  if (!always && !fields.has("layer_types") && first >= layers) return std::nullopt;
+  return fields.integer(key, 1, largest_extent);
 }
 
 /// Returns the layers that mlp_only_layers lists.
@@ -173,8 +233,10 @@ LlamaConfig llama_config_from_json(std::string_view text, const std::string& nam
   config.hidden_dim = extent("intermediate_size");
   config.layers = extent("num_hidden_layers");
   config.heads = extent("num_attention_heads");
-  config.kv_heads = extent("num_key_value_heads", config.heads);
-  if (!fields.has("head_dim") && config.dim % config.heads != 0) {
+  const Kind& kind = kind_of(fields);
+  config.kv_heads =
+      extent("num_key_value_heads", kind.kv_heads == 0 ? config.heads : kind.kv_heads);
+  if (!fields.has("head_dim") && kind.head_dim == 0 && config.dim % config.heads != 0) {
     fields.refuse(
         fmt::format("hidden_size is {} and num_attention_heads {}; the second must divide "
                     "the first, where there is no head_dim",
@@ -186,14 +248,11 @@ LlamaConfig llama_config_from_json(std::string_view text, const std::string& nam
                     "the first",
                     config.heads, config.kv_heads));
   }
-  config.head_dim = extent("head_dim", config.dim / config.heads);
+  config.head_dim =
+      extent("head_dim", kind.head_dim == 0 ? config.dim / config.heads : kind.head_dim);
   config.vocab = extent("vocab_size");
-  config.max_positions = extent("max_position_embeddings", 2048);
-  const std::string kind = fields.text("model_type");
-  if ((kind == "mistral" || kind == "mixtral") && fields.has("sliding_window")) {
-    config.max_positions = std::min(config.max_positions, extent("sliding_window"));
-  }
-  config.norm_epsilon = fields.number("rms_norm_eps", 1e-6);
+  config.max_positions = extent("max_position_embeddings", kind.max_positions);
+  config.norm_epsilon = fields.number("rms_norm_eps", kind.norm_epsilon);
   if (!(config.norm_epsilon > 0 && config.norm_epsilon < 1))
     fields.refuse(
         fmt::format("rms_norm_eps is {}; allowed: above 0, below 1", config.norm_epsilon));
@@ -207,6 +266,8 @@ LlamaConfig llama_config_from_json(std::string_view text, const std::string& nam
   }
   config.eos = ends_of(fields);
   read_rope(fields, config);
+  const auto window = window_of(fields, config.layers);
+  config.max_positions = std::min(config.max_positions, window.value_or(config.max_positions));
   read_experts(fields, config);
   try {
     config.check();

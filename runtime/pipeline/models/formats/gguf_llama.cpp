@@ -91,12 +91,30 @@ void refuse_others(const GgufMetadata& metadata) {
                                                "with llama-gguf-split --merge",
                                                parts));
   }
-  for (const char* name : {"attention.scale", "attention.sliding_window", "logit_scale",
-                           "embedding_scale", "residual_scale"}) {
+  for (const char* name : {"attention.scale", "logit_scale", "embedding_scale", "residual_scale"}) {
     const std::string key = key_of(metadata, name);
     if (metadata.number(key, 0) != 0) {
       metadata.refuse(key, "changes the model in a way that isn't known; allowed: none, 0");
     }
+  }
+}
+
+/// Reads YaRN as llama.cpp does: with its publication's factor of rotated heads.
+void read_yarn(const GgufMetadata& metadata, RopeScaling& scaling) {
+  const auto key = [&](const char* name) {
+    return key_of(metadata, std::string("rope.scaling.") + name);
+  };
+  scaling.kind = RopeScaling::Kind::yarn;
+  scaling.original_positions = metadata.integer(
+      key("original_context_length"), 1, largest_gguf_extent,
+      metadata.integer(key_of(metadata, "context_length"), 1, largest_gguf_extent));
+  scaling.fast_rotations = metadata.number(key("yarn_beta_fast"), scaling.fast_rotations);
+  scaling.slow_rotations = metadata.number(key("yarn_beta_slow"), scaling.slow_rotations);
+  scaling.attention_factor = yarn_attention_factor(scaling.factor);
+  for (const auto& [name, usual] :
+       {std::pair("yarn_ext_factor", 1), {"yarn_attn_factor", 1}, {"yarn_log_multiplier", 0}}) {
+    if (metadata.number(key(name), usual) == usual) continue;
+    metadata.refuse(key(name), fmt::format("isn't {}: another kind of YaRN", usual));
   }
 }
 
@@ -108,8 +126,9 @@ void read_scaling(const GgufMetadata& metadata, RopeScaling& scaling) {
   const std::string older_key = key_of(metadata, "rope.scale_linear");
   const std::string attention_key = key_of(metadata, "rope.scaling.attn_factor");
   const std::string_view type = metadata.text(type_key).value_or("linear");
-  if (type != "linear" && type != "none") {
-    metadata.refuse(type_key, fmt::format("is '{}'; allowed: none, linear", shown_text(type)));
+  if (type != "linear" && type != "none" && type != "yarn") {
+    metadata.refuse(type_key,
+                    fmt::format("is '{}'; allowed: none, linear, yarn", shown_text(type)));
   }
   const std::string& key = metadata.has(newer_key) ? newer_key : older_key;
   const double factor = metadata.number(key, 0);
@@ -121,8 +140,9 @@ void read_scaling(const GgufMetadata& metadata, RopeScaling& scaling) {
     metadata.refuse(key, fmt::format("is {}, but {} is none; allowed: 0, 1", factor, type_key));
   }
   if (factor < 1) metadata.refuse(key, fmt::format("is {}; allowed: 0, 1 and more", factor));
-  scaling.kind = RopeScaling::Kind::linear;
   scaling.factor = factor;
+  scaling.kind = RopeScaling::Kind::linear;
+  if (type == "yarn") read_yarn(metadata, scaling);
 }
 
 void read_rope(const GgufFile& file, LlamaConfig& config) {
@@ -207,6 +227,11 @@ LlamaConfig config_of(const GgufFile& file) {
                     "isn't " + key_of(metadata, "attention.key_length"));
   }
   config.max_positions = extent("context_length");
+  // Up to a window's length, tokens attend to all.
+  const std::string window = key_of(metadata, "attention.sliding_window");
+  if (metadata.integer(window, 0, largest_gguf_extent, 0) > 0) {
+    config.max_positions = std::min(config.max_positions, extent("attention.sliding_window"));
+  }
   config.norm_epsilon = metadata.number(key_of(metadata, "attention.layer_norm_rms_epsilon"));
   const auto embedding = file.tensors().find(std::string(gguf_names.embedding));
   if (embedding == file.tensors().end() || embedding->second.shape.size() != 2) {

@@ -57,10 +57,17 @@ constexpr LlamaNames folder_names{.embedding = "model.embed_tokens.weight",
                                   .k_norm = "self_attn.k_norm.weight",
                                   .experts = qwen_experts};
 
-/// Returns the names of a model_type.
-LlamaNames names_of(const std::string& type) {
+/// Returns the names of a model_type. Files of a model that was stored without its head, as those
+/// of Qwen3-Embedding, have no prefix.
+LlamaNames names_of(const std::string& type, const ModelTensors& tensors) {
   LlamaNames names = folder_names;
   if (type == "mixtral") names.experts = mixtral_experts;
+  constexpr std::string_view prefix = "model.";
+  const std::string plain(names.embedding.substr(prefix.size()));
+  if (tensors.has(std::string(names.embedding)) || !tensors.has(plain)) return names;
+  for (std::string_view* name : {&names.embedding, &names.final_norm, &names.layer}) {
+    name->remove_prefix(prefix.size());
+  }
   return names;
 }
 
@@ -181,7 +188,7 @@ LlamaModel load_hugging_face(const fs::path& folder) {
   SafetensorsReader reader(folder);
   const nlohmann::json json = parse_json(file->text(), config.string());
   const JsonFields fields(json, config.string());
-  const LlamaNames names = names_of(fields.text("model_type"));
+  const LlamaNames names = names_of(fields.text("model_type"), reader.tensors());
   const bool fp8 = scaled_weights_of(fields).has_value();
   if (fp8) {
     ScaledReader scaled(reader.tensors(), folder.string());

@@ -23,18 +23,21 @@ struct Places {
   std::int64_t scales, zeros, bytes;
 };
 
-/// Writes scales and zero points, transposed. Returns the largest zero point if one isn't the
+/// Writes scales and zero points, transposed, for each group of `m` those of the stored group that
+/// it is a part of. Returns the largest zero point if one isn't the
 /// implied one.
-std::optional<int> repack_groups(const PackedMatrix& m, const StoredTensor& scales,
-                                 const StoredTensor& zeros, std::byte* to) {
+std::optional<int> repack_groups(const PackedMatrix& m, const PackedMatrix& stored,
+                                 const StoredTensor& scales, const StoredTensor& zeros,
+                                 std::byte* to) {
   const Places places(m);
   bool others = false;
   int largest = 0;
   for (std::int64_t g = 0; g < m.groups(); ++g) {
+    const std::int64_t from = g * m.group / stored.group;
     for (std::int64_t row = 0; row < m.n; ++row) {
       std::memcpy(to + places.scales + 2 * (row * m.groups() + g),
-                  scales.data.data() + 2 * (g * m.n + row), 2);
-      const int zero = kernels::packed_zero_point(m, zeros.data.data(), row, g);
+                  scales.data.data() + 2 * (from * m.n + row), 2);
+      const int zero = kernels::packed_zero_point(stored, zeros.data.data(), row, from);
       to[places.zeros + row * m.groups() + g] = static_cast<std::byte>(zero);
       others = others || zero != m.implied_zero();
       largest = std::max(largest, zero);
@@ -54,7 +57,8 @@ void read_awq(const JsonFields& fields) {
 /// Reads what GPTQ adds.
 void read_gptq(const JsonFields& fields, PackedWeights& packed) {
   // With static groups, weights are quantised in another order, but groups are consecutive.
-  packed.reordered = fields.flag("desc_act", false) && !fields.flag("static_groups", false);
+  packed.reordered = fields.flag("desc_act", false) && !fields.flag("static_groups", false) &&
+                     packed.stored_group > 0;
   if (fields.has("dynamic") && !fields.at("dynamic").empty()) {
     fields.refuse("has settings of single layers ('dynamic'); allowed: none");
   }
@@ -84,9 +88,12 @@ std::optional<PackedWeights> packed_weights_of(const JsonFields& config) {
   if (packed.bits != 4 && !(gptq && packed.bits == 8)) {
     fields.refuse(fmt::format("bits is {}; allowed: {}", packed.bits, gptq ? "4, 8" : "4"));
   }
-  packed.group = fields.integer("group_size", -1, any);
-  if (packed.group != 32 && packed.group != 64 && packed.group != 128) {
-    fields.refuse(fmt::format("group_size is {}; allowed: 32, 64, 128", packed.group));
+  const std::int64_t group = fields.integer("group_size", -1, any);
+  packed.stored_group = std::max<std::int64_t>(group, 0);
+  // Larger groups are several with the same scale.
+  packed.group = group == 32 || group == 64 ? group : 128;
+  if (group == 0 || packed.stored_group % packed.group != 0) {
+    fields.refuse(fmt::format("group_size is {}; allowed: 32, 64, multiples of 128, -1", group));
   }
   if (method == "awq") {
     read_awq(fields);
@@ -109,11 +116,13 @@ const StoredTensor& WeightUnpacker::take_typed(const std::string& name, std::str
 }
 
 /// Returns the weights of a row by their groups; nothing if they are stored so.
-std::vector<std::int32_t> WeightUnpacker::order_of(const std::string& prefix, std::int64_t k) {
+std::vector<std::int32_t> WeightUnpacker::order_of(const std::string& prefix,
+                                                   const PackedMatrix& stored_as) {
+  const std::int64_t k = stored_as.k, size = stored_as.group;
   const std::string name = prefix + "g_idx";
   if (!tensors_.has(name)) return {};
   const StoredTensor& stored = take_typed(name, "I32", {k});
-  const std::int64_t groups = k / packed_.group;
+  const std::int64_t groups = stored_as.groups();
   std::vector<std::vector<std::int32_t>> members(static_cast<std::size_t>(groups));
   bool sorted = true;
   for (std::int64_t i = 0; i < k; ++i) {
@@ -124,14 +133,14 @@ std::vector<std::int32_t> WeightUnpacker::order_of(const std::string& prefix, st
                               name_, name, i, static_cast<std::int32_t>(group), groups - 1));
     }
     members[group].push_back(static_cast<std::int32_t>(i));
-    sorted = sorted && group == static_cast<std::uint64_t>(i / packed_.group);
+    sorted = sorted && group == static_cast<std::uint64_t>(i / size);
   }
   if (sorted) return {};
   std::vector<std::int32_t> order;
   for (std::size_t g = 0; g < members.size(); ++g) {
-    if (members[g].size() != static_cast<std::size_t>(packed_.group)) {
+    if (members[g].size() != static_cast<std::size_t>(size)) {
       throw Error(fmt::format("{}: tensor '{}' puts {} weights into group {}; allowed: {}", name_,
-                              name, members[g].size(), g, packed_.group));
+                              name, members[g].size(), g, size));
     }
     order.insert(order.end(), members[g].begin(), members[g].end());
   }
@@ -156,24 +165,27 @@ WeightView WeightUnpacker::take(const std::string& name, const std::vector<std::
   if (tensors_.has(name) || !name.ends_with(word)) return tensors_.take(name, shape);
   const std::string prefix = name.substr(0, name.size() - word.size());
   const PackedMatrix m{packed_.packing, packed_.bits, shape[0], shape[1], packed_.group};
-  if (m.k % m.group != 0 || m.n % kernels::packed_rows != 0) {
+  PackedMatrix stored = m;
+  stored.group = packed_.stored_group == 0 ? m.k : packed_.stored_group;
+  if (m.k % m.group != 0 || m.k % stored.group != 0 || m.n % kernels::packed_rows != 0) {
     throw Error(
         fmt::format("{}: '{}qweight' of {} weights for each of {} outputs; allowed: whole "
                     "groups of {} weights, multiples of 8 outputs",
-                    name_, prefix, m.k, m.n, m.group));
+                    name_, prefix, m.k, m.n, std::max(m.group, packed_.stored_group)));
   }
   const StoredTensor& integers =
       take_typed(prefix + "qweight", "I32", {m.weight_rows(), m.weight_cols()});
-  const StoredTensor& zeros = take_typed(prefix + "qzeros", "I32", {m.groups(), m.zero_cols()});
-  const StoredTensor& scales = take_typed(prefix + "scales", "F16,BF16", {m.groups(), m.n});
-  const std::vector<std::int32_t> order = order_of(prefix, m.k);
+  const StoredTensor& zeros =
+      take_typed(prefix + "qzeros", "I32", {stored.groups(), stored.zero_cols()});
+  const StoredTensor& scales = take_typed(prefix + "scales", "F16,BF16", {stored.groups(), m.n});
+  const std::vector<std::int32_t> order = order_of(prefix, stored);
   check_bias(prefix, m.n);
   const Places places(m);
   auto memory = std::make_shared<std::vector<std::byte>>(static_cast<std::size_t>(places.bytes) +
                                                          4 * order.size());
   kernels::repack_integers(m, integers.data.data(), order.empty() ? nullptr : order.data(),
                            memory->data());
-  const std::optional<int> largest = repack_groups(m, scales, zeros, memory->data());
+  const std::optional<int> largest = repack_groups(m, stored, scales, zeros, memory->data());
   if (largest.value_or(0) > 255) {
     throw Error(fmt::format("{}: tensor '{}qzeros' has a zero point of {}; allowed: at most 255",
                             name_, prefix, *largest));

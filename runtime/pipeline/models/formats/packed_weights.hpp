@@ -22,7 +22,9 @@ namespace greta::runtime {
 /// numbers of weights; with activation order (desc_act) these are not consecutive.
 struct PackedWeights {
   kernels::WeightPacking packing = kernels::WeightPacking::awq;
-  std::int64_t group = 128;
+  std::int64_t group = 128;  ///< weights with a scale, on devices
+  /// Weights with a scale in files: `group`, a multiple of it, or 0 for all of a row.
+  std::int64_t stored_group = 128;
   std::int64_t bits = 4;  ///< or 8, of GPTQ
   bool zeros = true;      ///< whether zero points may differ from 8, or with 8 bits from 128
   /// Whether weights of a group are not consecutive, as far as the configuration says it.
@@ -62,7 +64,8 @@ class WeightUnpacker {
  private:
   const StoredTensor& take_typed(const std::string& name, std::string_view types,
                                  const std::vector<std::int64_t>& shape);
-  std::vector<std::int32_t> order_of(const std::string& prefix, std::int64_t k);
+  std::vector<std::int32_t> order_of(const std::string& prefix,
+                                     const kernels::PackedMatrix& stored);
   void move_rows(WeightView& view, const std::int32_t* order);
   void check_bias(const std::string& prefix, std::int64_t n);
 

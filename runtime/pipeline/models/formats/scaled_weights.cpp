@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "runtime/device/result.hpp"
@@ -36,9 +37,11 @@ std::optional<ScaledFormat> scaled_weights_of(const JsonFields& config) {
   if (method == "fp8") return ScaledFormat{.blocks = has_blocks(fields)};
   if (method != "compressed-tensors") return std::nullopt;
   const std::string format = fields.text("format", "");
-  if (format != "float-quantized") {
-    fields.refuse(fmt::format("format is '{}'; allowed with compressed-tensors: float-quantized",
-                              format.substr(0, 40)));
+  if (format != "float-quantized" && format != "naive-quantized") {
+    fields.refuse(
+        fmt::format("format is '{}'; allowed with compressed-tensors: float-quantized, "
+                    "naive-quantized",
+                    format.substr(0, 40)));
   }
   return ScaledFormat{};
 }
@@ -77,6 +80,14 @@ std::shared_ptr<const std::vector<std::byte>> ScaledReader::scales_of(const std:
     store_element(DType::f32, scales->data(), i, scale);
   }
   return scales;
+}
+
+bool ScaledReader::ignored(std::string_view name) {
+  constexpr std::string_view unused[] = {".input_scale",      ".output_scale", ".k_scale",
+                                         ".v_scale",          ".kv_scale",     ".q_scale",
+                                         ".prob_output_scale"};
+  return std::any_of(std::begin(unused), std::end(unused),
+                     [&](std::string_view end) { return name.ends_with(end); });
 }
 
 WeightView ScaledReader::take(const std::string& name, const std::vector<std::int64_t>& shape) {

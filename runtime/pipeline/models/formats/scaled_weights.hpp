@@ -13,8 +13,8 @@ namespace greta::runtime {
 
 /// Reads quantization_config of a config.json; std::nullopt unless it says that weights are fp8:
 /// its quant_method is fp8, as in DeepSeek's and AutoFP8's folders, or compressed-tensors in the
-/// format float-quantized. Returns the format of projections with scales of blocks if the config
-/// names their size, otherwise of rows. Throws Error for what can't be read.
+/// format float-quantized or naive-quantized. Returns the format of projections with scales of
+/// blocks if the config names their size, otherwise of rows. Throws Error for what can't be read.
 std::optional<ScaledFormat> scaled_weights_of(const JsonFields& config);
 
 /// Reads fp8 weights as folders of Hugging Face store them. A projection [n, k]
@@ -27,8 +27,9 @@ std::optional<ScaledFormat> scaled_weights_of(const JsonFields& config);
 /// scalar, of all weights
 ///
 /// `input_scale`, the scale of static activations, is not used: activations
-/// have a scale for each row, which is found when they are quantised.
-/// Projections of other types are read as they are.
+/// have a scale for each row, which is found when they are quantised. Nor are scales of keys,
+/// values and results that a cache of fp8 would have; caches are numbers. Projections of other
+/// types are read as they are.
 class ScaledReader {
  public:
   /// `name` is the model's in messages.
@@ -40,7 +41,7 @@ class ScaledReader {
   WeightView take(const std::string& name, const std::vector<std::int64_t>& shape);
 
   /// Returns whether a tensor of this name has no use.
-  static bool ignored(std::string_view name) { return name.ends_with(".input_scale"); }
+  static bool ignored(std::string_view name);
 
   /// Returns the memory of the scales so far.
   const std::vector<std::shared_ptr<const std::vector<std::byte>>>& memory() const {

@@ -110,8 +110,10 @@ Tokens read_tokens(const GgufMetadata& metadata, const LlamaConfig& config) {
   return tokens;
 }
 
+/// Returns whether a token is recognised in a text, as llama.cpp does and Hugging Face's library.
 bool is_added(TokenKind kind) {
-  return kind == TokenKind::control || kind == TokenKind::user_defined;
+  return kind == TokenKind::control || kind == TokenKind::user_defined ||
+         kind == TokenKind::unknown;
 }
 
 std::unique_ptr<Tokenizer> score_tokenizer(const GgufMetadata& metadata,

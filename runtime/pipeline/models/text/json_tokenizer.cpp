@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <limits>
+
 #include "runtime/device/result.hpp"
 #include "runtime/device/text/utf8.hpp"
 #include "runtime/pipeline/models/text/added_tokens.hpp"
@@ -10,14 +12,16 @@
 namespace greta::runtime {
 namespace {
 
-AddedTokens added_tokens(const JsonFields& file, std::int64_t most_tokens) {
+constexpr std::int64_t most_id = std::numeric_limits<std::int32_t>::max() - 1;
+
+AddedTokens added_tokens(const JsonFields& file) {
   AddedTokens added;
   if (!file.has("added_tokens")) return added;
   const nlohmann::json& list = file.at("added_tokens");
   if (!list.is_array()) file.refuse("added_tokens is not a list");
   for (const nlohmann::json& entry : list) {
     const JsonFields fields(entry, file.name() + ": added_tokens");
-    const auto id = static_cast<std::int32_t>(fields.integer("id", 0, most_tokens - 1));
+    const auto id = static_cast<std::int32_t>(fields.integer("id", 0, most_id));
     const std::string content = fields.text("content");
     if (content.empty()) fields.refuse(fmt::format("token {} is empty", id));
     for (const char* flag : {"single_word", "lstrip", "rstrip"}) {
@@ -37,7 +41,8 @@ class JsonTokenizer final : public Tokenizer {
   JsonTokenizer(const JsonFields& file, const LlamaConfig& config)
       : steps_(file),
         model_(file.object("model"), steps_.byte_level(), config.vocab),
-        added_(added_tokens(file, config.vocab)),
+        added_(added_tokens(file)),
+        most_tokens_(config.vocab),
         bos_(steps_.bos().value_or(config.bos)) {
     if (bos_ >= config.vocab) {
       file.refuse(fmt::format("texts begin with token {} of {}", bos_, config.vocab));
@@ -49,6 +54,7 @@ class JsonTokenizer final : public Tokenizer {
         file.refuse(fmt::format("'{}' is token {} among the added ones, and {} in vocab", content,
                                 id, *other));
       }
+      if (id >= most_tokens_) continue;  // encode() refuses it
       const auto at = static_cast<std::size_t>(id);
       if (at >= decoded_.size()) decoded_.resize(at + 1);
       decoded_[at] = added_.special(id) ? std::string() : content;
@@ -61,7 +67,13 @@ class JsonTokenizer final : public Tokenizer {
     if (with_bos && bos_ >= 0) ids.push_back(bos_);
     added_.split(
         text, [&](std::string_view part, std::size_t begin) { encode_part(part, begin == 0, ids); },
-        [&](std::int32_t id) { ids.push_back(id); });
+        [&](std::int32_t id) {
+          if (id >= most_tokens_) {
+            throw Error(
+                fmt::format("the text has token {}, of which the model has {}", id, most_tokens_));
+          }
+          ids.push_back(id);
+        });
     return ids;
   }
 
@@ -83,10 +95,23 @@ class JsonTokenizer final : public Tokenizer {
 
   TextSteps steps_;
   BpeModel model_;
-  AddedTokens added_;
+  AddedTokens added_;  ///< some may be beyond the model's tokens
+  std::int64_t most_tokens_;
   std::int32_t bos_;
   std::vector<std::string> decoded_;  ///< by id
 };
+
+/// Returns whether texts begin with the model's bos, where no post processor of the tokenizer says
+/// so: with the library's class for Llamas, unless the file beside the tokenizer says no.
+bool adds_bos(const std::filesystem::path& path) {
+  std::error_code none;
+  if (!std::filesystem::exists(path, none)) return false;
+  const auto file = MappedFile::open(path, most_model_json_bytes);
+  const nlohmann::json json = parse_json(file->text(), path.string());
+  const JsonFields fields(json, path.string());
+  return fields.text("tokenizer_class", "").starts_with("LlamaTokenizer") &&
+         fields.flag("add_bos_token", true);
+}
 
 }  // namespace
 
@@ -98,7 +123,9 @@ std::unique_ptr<Tokenizer> make_json_tokenizer(const JsonFields& fields,
 std::unique_ptr<Tokenizer> load_json_tokenizer(const MappedFile& file, const LlamaConfig& config) {
   const std::string name = file.path().string();
   const nlohmann::json json = parse_json(file.text(), name);
-  return make_json_tokenizer(JsonFields(json, name), config);
+  LlamaConfig own = config;
+  if (!adds_bos(file.path().parent_path() / "tokenizer_config.json")) own.bos = -1;
+  return make_json_tokenizer(JsonFields(json, name), own);
 }
 
 }  // namespace greta::runtime

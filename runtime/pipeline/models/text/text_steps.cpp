@@ -110,10 +110,12 @@ void TextSteps::read_pre_tokenizer(const JsonFields& step) {
         prefix_ = Prefix::always;
       }
       if (step.flag("use_regex", true)) splitters_.emplace_back(gpt2_words);
+    } else if (type == "Digits") {
+      splitters_.emplace_back(step.flag("individual_digits", false) ? R"(\p{N})" : R"(\p{N}+)");
     } else if (type == "Metaspace") {
       read_metaspace(step);
     } else {
-      refuse_type(step, "Split, ByteLevel, Metaspace");
+      refuse_type(step, "Split, Digits, ByteLevel, Metaspace");
     }
   } catch (const Error& error) {
     if (std::string_view(error.what()).starts_with(step.name())) throw;
