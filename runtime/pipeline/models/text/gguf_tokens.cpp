@@ -26,29 +26,34 @@ constexpr const char* kinds_key = "tokenizer.ggml.token_type";
 /// How texts are split into words before merges: a kind of tokenizer.ggml.pre.
 struct Splitting {
   std::vector<std::string_view> names;
-  const char* words = nullptr;  ///< regular expression of a word
-  bool then_gpt2 = false;       ///< the words are split further, as by GPT-2
-  bool whole_words = false;     ///< a word that is a token is not split
-  bool adds_bos = false;        ///< unless tokenizer.ggml.add_bos_token says otherwise
+  std::vector<const char*> words{};  ///< regular expressions that split texts, one after the other
+  bool then_gpt2 = false;            ///< the words are split further, as by GPT-2
+  bool whole_words = false;          ///< a word that is a token is not split
+  bool adds_bos = false;             ///< unless tokenizer.ggml.add_bos_token says otherwise
 };
 
 const std::vector<Splitting>& splittings() {
   static const std::vector<Splitting> all{
-      {.names = {"llama-bpe", "llama3", "llama-v3", "pixtral"},
-       .words = R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|)"
-                R"( ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
+      {.names = {"llama-bpe", "llama3", "llama-v3", "pixtral", "falcon3"},
+       .words = {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|)"
+                 R"( ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"},
        .whole_words = true,
        .adds_bos = true},
-      {.names = {"qwen2", "deepseek-r1-qwen"},
-       .words = R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|)"
-                R"( ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"},
+      {.names = {"qwen2", "deepseek-r1-qwen", "megrez"},
+       .words = {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|)"
+                 R"( ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"}},
       {.names = {"tekken"},
-       .words = R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|)"
-                R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|)"
-                R"(\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
+       .words = {R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|)"
+                 R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|)"
+                 R"(\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)"},
        .whole_words = true,
        .adds_bos = true},
-      {.names = {"smollm", "starcoder", "refact"}, .words = R"(\p{N})", .then_gpt2 = true},
+      {.names = {"smollm", "starcoder", "refact"}, .words = {R"(\p{N})"}, .then_gpt2 = true},
+      // What llama.cpp does with tokenizers that it does not know.
+      {.names = {"default"},
+       .words = {R"([\p{P}\$\+<=>\^~\|]+)",
+                 R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S))",
+                 R"(\p{N}+)", R"([0-9][0-9][0-9])"}},
       {.names = {"gpt-2"}, .then_gpt2 = true},
   };
   return all;
@@ -161,9 +166,8 @@ nlohmann::json tokenizer_json(const GgufMetadata& metadata, const LlamaConfig& c
                      {"special", tokens.kinds[id] == TokenKind::control}});
   }
   nlohmann::json steps = nlohmann::json::array();
-  if (splitting.words != nullptr) {
-    steps.push_back(
-        {{"type", "Split"}, {"pattern", {{"Regex", splitting.words}}}, {"behavior", "Isolated"}});
+  for (const char* words : splitting.words) {
+    steps.push_back({{"type", "Split"}, {"pattern", {{"Regex", words}}}, {"behavior", "Isolated"}});
   }
   steps.push_back({{"type", "ByteLevel"},
                    {"add_prefix_space", metadata.flag("tokenizer.ggml.add_space_prefix", false)},
