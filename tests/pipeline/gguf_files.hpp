@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -195,7 +196,9 @@ struct TinyGguf {
   std::vector<std::pair<std::string, BlockFormat>> others{};
   std::vector<float> divisors{};  ///< of rope's frequencies
   bool linear = false;            ///< whether rope is scaled by 2
-  bool split = false;             ///< a tensor for each expert, as older converters wrote them
+  /// Numbers of types and bytes of tensors of the GGUF file that have others than `tiny`, by name.
+  std::map<std::string, std::pair<std::uint32_t, std::string>> replaced{};
+  bool split = false;  ///< a tensor for each expert, as older converters wrote them
 
   /// Numbers of the types in the format.
   static std::uint32_t number(DType type) {
@@ -284,6 +287,9 @@ struct TinyGguf {
         all.data += stored;
         expert_types[name] = type;
         continue;
+      }
+      if (const auto other = replaced.find(name); other != replaced.end()) {
+        std::tie(type, stored) = other->second;
       }
       const bool vector = name.find("ffn_gate_inp_shexp") != std::string::npos;
       file.add_tensor(name, type, vector ? std::vector{tiny.dim} : tensor.shape, stored);

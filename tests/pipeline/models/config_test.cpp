@@ -83,19 +83,84 @@ TEST(LlamaConfig, OtherArchitecturesDifferInFewThings) {
   EXPECT_TRUE(qwen3.qk_norm && !qwen3.qkv_bias);
 }
 
+// A file without some keys means what transformers takes for them.
+TEST(LlamaConfig, EachModelHasItsOwnDefaults) {
+  const auto without = [](const char* kind, std::int64_t heads) {
+    nlohmann::json json = TinyLlama{.heads = heads, .kind = kind}.config();
+    json["hidden_size"] = heads * 8;
+    for (const char* key : {"num_key_value_heads", "rms_norm_eps", "max_position_embeddings"}) {
+      json.erase(key);
+    }
+    return read(json);
+  };
+  const LlamaConfig llama = without("llama", 6), mixtral = without("mixtral", 16),
+                    qwen3 = without("qwen3", 32), experts = without("qwen3_moe", 8);
+  EXPECT_EQ(llama.kv_heads, 6);
+  EXPECT_EQ(llama.max_positions, 2048);
+  EXPECT_EQ(mixtral.kv_heads, 8);
+  EXPECT_EQ(mixtral.norm_epsilon, 1e-5);
+  EXPECT_EQ(mixtral.rope_theta, 1e6);
+  EXPECT_EQ(mixtral.max_positions, 131072);
+  EXPECT_EQ(qwen3.kv_heads, 32);
+  EXPECT_EQ(qwen3.head_dim, 128);
+  EXPECT_EQ(qwen3.norm_epsilon, 1e-6);
+  EXPECT_EQ(experts.kv_heads, 4);
+  EXPECT_EQ(experts.head_dim, 8);
+}
+
+// Up to the length of a window, and where dynamic scaling has not begun, all models are the same.
+TEST(LlamaConfig, WindowsAndDynamicScalingLimitPositions) {
+  const auto positions = [](const nlohmann::json& more) { return read_with(more).max_positions; };
+  nlohmann::json qwen = {{"model_type", "qwen2"},
+                         {"sliding_window", 20},
+                         {"use_sliding_window", true},
+                         {"max_window_layers", 1}};
+  EXPECT_EQ(positions(qwen), 20);
+  qwen["max_window_layers"] = 2;  // of two layers
+  EXPECT_EQ(positions(qwen), 32);
+  qwen["layer_types"] = {"full_attention", "sliding_attention"};
+  EXPECT_EQ(positions(qwen), 20);
+  const LlamaConfig dynamic = read_with({{"rope_scaling", {{"type", "dynamic"}, {"factor", 2}}}});
+  EXPECT_EQ(dynamic.rope_scaling.kind, RopeScaling::Kind::none);
+  EXPECT_EQ(dynamic.max_positions, 32);
+}
+
+TEST(LlamaConfig, YarnIsRead) {
+  const LlamaConfig plain = read_with({{"rope_scaling", {{"type", "yarn"}, {"factor", 4}}}});
+  EXPECT_EQ(plain.rope_scaling.kind, RopeScaling::Kind::yarn);
+  EXPECT_EQ(plain.rope_scaling.original_positions, 32);
+  EXPECT_EQ(plain.max_positions, 128) << "those that the scaling adds";
+  EXPECT_DOUBLE_EQ(plain.rope_scaling.attention_factor, 1.138629436111989);
+  const LlamaConfig more = read_with({{"rope_parameters",
+                                       {{"rope_type", "yarn"},
+                                        {"factor", 4},
+                                        {"original_max_position_embeddings", 8},
+                                        {"beta_fast", 20},
+                                        {"mscale", 1},
+                                        {"mscale_all_dim", 1},
+                                        {"truncate", false}}}});
+  EXPECT_EQ(more.max_positions, 32);
+  EXPECT_EQ(more.rope_scaling.fast_rotations, 20);
+  EXPECT_EQ(more.rope_scaling.attention_factor, 1);
+  EXPECT_FALSE(more.rope_scaling.whole_pairs);
+}
+
 // A model that would be run incorrectly is rejected, and the difference is named.
 TEST(LlamaConfig, RefusesWhatTheArchitectureDoesNotHave) {
   const std::pair<nlohmann::json, const char*> cases[] = {
       {{{"model_type", "gpt_oss"}},
        "model_type is 'gpt_oss'; allowed: llama, mistral, mixtral, qwen2, qwen2_moe, qwen3, "},
-      {{{"model_type", "qwen2"}, {"use_sliding_window", true}}, "use_sliding_window is true"},
       {{{"model_type", "qwen3"}, {"attention_bias", true}}, "attention_bias"},
       {{{"hidden_act", "gelu"}}, "hidden_act is 'gelu'"},
       {{{"attention_bias", true}}, "attention_bias"},
       {{{"mlp_bias", true}}, "mlp_bias"},
       {{{"quantization_config", {{"bits", 4}}}}, "quantization_config: quant_method is ''"},
       {{{"partial_rotary_factor", 0.5}}, "partial_rotary_factor"},
-      {{{"rope_scaling", {{"type", "dynamic"}, {"factor", 2}}}}, "dynamic"},
+      {{{"rope_scaling", {{"type", "longrope"}, {"factor", 2}}}}, "longrope"},
+      {{{"rope_scaling", {{"type", "yarn"}, {"factor", 2}, {"beta_fast", 1}}}}, "beta_fast 1"},
+      {{{"rope_scaling", {{"type", "yarn"}, {"factor", 2}, {"attention_factor", 0}}}},
+       "attention_factor is 0"},
+      {{{"rope_parameters", {{"full_attention", {{"rope_theta", 5}}}}}}, "has full_attention"},
       {{{"rope_scaling", {{"type", "linear"}}}}, "has no factor"},
       {{{"rope_scaling", {{"type", "linear"}, {"factor", 0}}}}, "factor is 0"},
       {{{"hidden_size", 18}}, "must divide"},
@@ -155,6 +220,21 @@ TEST(Rope, FrequenciesAreThoseOfTheirFormulas) {
   EXPECT_DOUBLE_EQ(scaled[0], 1);
   EXPECT_NEAR(scaled[1], 0.001 * (kept + (1 - kept) / 8), 1e-11);
   EXPECT_NEAR(scaled[2], 1e-6 / 8, 1e-18);
+}
+
+// Pair 0 turns 5 times in 32 positions and is kept. log(32 / 2 pi) / log(10000) * 8 = 1.41 pairs
+// turn at least once, so that pair 2 is the first one that is divided: pair 1 lies between them.
+TEST(Rope, YarnDividesFrequenciesOfLongWavelengths) {
+  LlamaConfig config;
+  config.head_dim = 16;
+  config.rope_scaling = {.kind = RopeScaling::Kind::yarn, .factor = 4, .original_positions = 32};
+  config.rope_scaling.attention_factor = yarn_attention_factor(4);
+  const std::vector<double> scaled = rope_frequencies(config);
+  EXPECT_DOUBLE_EQ(scaled[0], 1);
+  EXPECT_DOUBLE_EQ(scaled[1], 0.19764235376052372);  // (1 + 1 / 4) / 2 of 0.316
+  EXPECT_DOUBLE_EQ(scaled[2], 0.025);
+  EXPECT_DOUBLE_EQ(scaled[7], 7.905694150420948e-05);
+  EXPECT_FLOAT_EQ(rope_table(config, 1)[0], 1.1386294F);
 }
 
 TEST(Rope, TableHoldsCosinesAndSines) {

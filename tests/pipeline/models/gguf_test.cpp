@@ -179,6 +179,62 @@ TEST_F(Gguf, RopeIsScaledByAFactorWithoutATypeAndOfTheOlderKey) {
   expect_refused([&] { read({{"scaling.attn_factor", 2}}); }, "llama.rope.scaling.attn_factor");
 }
 
+TEST_F(Gguf, YarnAndWindowsAreRead) {
+  const auto read = [&](const std::map<std::string, double>& numbers) {
+    GgufWriter writer;
+    TinyGguf().add_metadata(writer);
+    writer.add_text("llama.rope.scaling.type", "yarn");
+    writer.add_u32("llama.rope.scaling.original_context_length", 8);
+    writer.add_u32("llama.attention.sliding_window", 16);
+    for (const auto& [key, number] : numbers) {
+      writer.add_f32("llama.rope.scaling." + key, static_cast<float>(number));
+    }
+    TinyGguf().write(writer, folder_.path());
+    return load_llama(file()).config;
+  };
+  const LlamaConfig config = read({{"factor", 4}, {"yarn_beta_fast", 16}});
+  EXPECT_EQ(config.max_positions, 16);
+  const RopeScaling& scaling = config.rope_scaling;
+  EXPECT_EQ(scaling.kind, RopeScaling::Kind::yarn);
+  EXPECT_EQ(scaling.original_positions, 8);
+  EXPECT_EQ(scaling.fast_rotations, 16);
+  EXPECT_DOUBLE_EQ(scaling.attention_factor, yarn_attention_factor(4));
+  expect_refused(
+      [&] {
+        read({{"factor", 4}, {"yarn_ext_factor", 0.5}});
+      },
+      "yarn_ext_factor isn't 1");
+}
+
+// Weights of Q5_0 are the same in the blocks of q8_0.
+TEST_F(Gguf, Q5IsReadAsQ8) {
+  TinyGguf both;
+  both.tiny.dim = 32;
+  GgufWriter writer;
+  both.add_metadata(writer);
+  std::vector<double> values;
+  std::string bytes;
+  for (std::size_t b = 0; b < 32; ++b) {
+    std::string block(22, '\0');
+    store_element(DType::f16, reinterpret_cast<std::byte*>(block.data()), 0, 0.25);
+    for (std::size_t i = 0; i < 32; ++i) {
+      const std::size_t quant = (7 * i + 3 * b) % 32;
+      block[6 + i % 16] = static_cast<char>(block[6 + i % 16] | (quant & 15) << (i < 16 ? 0 : 4));
+      block[2 + i / 8] = static_cast<char>(block[2 + i / 8] | (quant >> 4) << i % 8);
+      values.push_back(0.25 * (static_cast<double>(quant) - 16));
+    }
+    bytes += block;
+  }
+  both.replaced = {{"blk.1.attn_q.weight", {6, bytes}}};
+  both.write(writer, folder_.path());
+  const LlamaModel model = load_llama(file());
+  const WeightView& wq = model.weights.layers[1].wq;
+  EXPECT_EQ(wq.blocks, BlockFormat::q8_0);
+  std::vector<double> got(wq.elements());
+  wq.read(0, got.size(), got.data());
+  EXPECT_EQ(got, values);
+}
+
 TEST_F(Gguf, RefusesModelsThatItWouldGetWrong) {
   TinyGguf both;
   const auto with = [&](const auto& change) {
@@ -194,8 +250,8 @@ TEST_F(Gguf, RefusesModelsThatItWouldGetWrong) {
   using W = GgufWriter;
   expect_refused(with([](W& w) { w.add_u32("llama.expert_count", 8); }), "llama.expert_used_count");
   expect_refused(with([](W& w) { w.add_u32("split.count", 3); }), "llama-gguf-split");
-  expect_refused(with([](W& w) { w.add_text("llama.rope.scaling.type", "yarn"); }),
-                 "is 'yarn'; allowed: none, linear");
+  expect_refused(with([](W& w) { w.add_text("llama.rope.scaling.type", "longrope"); }),
+                 "is 'longrope'; allowed: none, linear, yarn");
   expect_refused(with([](W& w) { w.add_f32("llama.logit_scale", 2); }), "llama.logit_scale");
   expect_refused(with([](W& w) { w.add_u32("llama.attention.value_length", 2); }),
                  "isn't llama.attention.key_length");

@@ -188,10 +188,16 @@ TEST_F(GgufTokenizer, MergesAreThoseOfABytewiseVocabulary) {
     EXPECT_EQ(decoded(*tokenizer, tokenizer->encode(text, true)), text);
   }
   // Words of one digit are never "123".
-  for (const char* pre : {"qwen2", "smollm", "gpt-2"}) {
+  for (const char* pre : {"qwen2", "smollm", "gpt-2", "default"}) {
     ranked.pre = pre;
     EXPECT_EQ(load(ranked.writer(), 300)->encode("123", false), (Ids{'1', '2', '3'})) << pre;
   }
+  // What llama.cpp takes for unknown tokenizers parts signs from words.
+  ranked.pre = "default";
+  ranked.merges.emplace_back("a .");
+  ranked.tokens.emplace_back("a.");
+  ranked.kinds.push_back(1);
+  EXPECT_EQ(load(ranked.writer(), 300)->encode("a.", false), (Ids{'a', '.'}));
   ranked.pre = "tekken";
   EXPECT_EQ(load(ranked.writer(), 300)->encode("aB", false), (Ids{'a', 'B'}));
 }
@@ -204,7 +210,7 @@ TEST_F(GgufTokenizer, RefusesMergesThatContradictThemselves) {
       load(ranked.writer(), 300);
     };
   };
-  expect_refused(with([](Ranked& r) { r.pre = "default"; }), "is 'default'; allowed: llama-bpe");
+  expect_refused(with([](Ranked& r) { r.pre = "dbrx"; }), "is 'dbrx'; allowed: llama-bpe");
   expect_refused(with([](Ranked& r) { r.merges.emplace_back("h zz"); }), "isn't in vocab");
   expect_refused(with([](Ranked& r) { r.merges.emplace_back("hzz"); }), "merge 5 is neither");
   expect_refused(with([](Ranked& r) { r.tokens[65] = "zz"; }), "no token for byte 0x41");

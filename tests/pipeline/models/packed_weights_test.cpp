@@ -68,6 +68,29 @@ TEST(PackedWeights, AreThoseThatWerePacked) {
   }
 }
 
+// A scale of more than 128 weights is that of several groups on devices.
+TEST(PackedWeights, LargerGroupsAreSeveralWithTheSameScale) {
+  for (const char* method : {"awq", "gptq"}) {
+    for (const bool rows : {false, true}) {
+      TinyPacked kind;
+      kind.method = method;
+      kind.group = 256;  // all of a row of these projections
+      kind.only = "down_proj";
+      if (rows) kind.more = {{"group_size", -1}};
+      kind.desc_act = std::string_view(method) == "gptq";  // without an effect on one group
+      SCOPED_TRACE(kind.config()["quantization_config"].dump());
+      const TemporaryFolder folder;
+      const auto values = kind.write(folder.path());
+      const LlamaModel model = load_llama(folder.path());
+      const WeightView& down = model.weights.layers[1].down;
+      EXPECT_EQ(down.format(), (MatrixFormat{WeightFormat::int4, 128, true}));
+      std::vector<double> got(down.elements());
+      down.read(0, got.size(), got.data());
+      EXPECT_EQ(got, values.at("model.layers.1.mlp.down_proj.weight"));
+    }
+  }
+}
+
 /// Returns the weights of a row by their groups.
 std::vector<std::size_t> by_groups(const std::vector<std::int64_t>& groups) {
   std::vector<std::size_t> order(groups.size());
@@ -144,7 +167,8 @@ TEST(PackedWeights, ConfigsThatCannotBeRepacked) {
       {{{"quant_method", "compressed-tensors"}, {"format", "pack-quantized"}}, "float-quantized"},
       {{{"bits", 8}}, "bits is 8; allowed: 4"},
       {{{"quant_method", "gptq"}, {"bits", 3}}, "bits is 3; allowed: 4, 8"},
-      {{{"group_size", -1}}, "group_size is -1; allowed: 32, 64, 128"},
+      {{{"group_size", 0}}, "group_size is 0; allowed: 32, 64, multiples of 128, -1"},
+      {{{"group_size", 192}}, "group_size is 192"},
       {{{"group_size", 96}}, "group_size is 96"},
       {{{"version", "gemv"}}, "version is 'gemv'; allowed: gemm"},
       {{{"quant_method", "gptq"}, {"checkpoint_format", "marlin"}}, "'marlin'; allowed: gptq"},
