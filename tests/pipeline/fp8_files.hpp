@@ -79,7 +79,7 @@ struct TinyFp8 {
       if (!input_scales) continue;
       const std::string prefix = tensor.name.substr(0, tensor.name.size() - 6);
       list.push_back({prefix + "input_scale", "F32", {}, std::string(4, '\0')});
-      list.push_back({prefix + "output_scale", "F32", {}, std::string(4, '\0')});  // of a cache of fp8
+      list.push_back({prefix + "output_scale", "F32", {}, std::string(4, '\0')});
     }
     return list;
   }

@@ -136,6 +136,7 @@ struct TinyLlama {
                            {"vocab_size", vocab},
                            {"max_position_embeddings", 32},
                            {"rms_norm_eps", 1e-5},
+                           {"rope_theta", 10000.0},
                            {"tie_word_embeddings", tied},
                            {"bos_token_id", 1},
                            {"eos_token_id", 2}};
