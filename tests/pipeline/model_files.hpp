@@ -140,6 +140,7 @@ struct TinyLlama {
                            {"tie_word_embeddings", tied},
                            {"bos_token_id", 1},
                            {"eos_token_id", 2}};
+    if (kind == "qwen3") json["head_dim"] = dim / heads;  // 128 by default
     if (kind == "mixtral") json["num_local_experts"] = experts;
     if (kind.ends_with("_moe")) {
       json["num_experts"] = experts;

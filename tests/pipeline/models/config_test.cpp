@@ -88,8 +88,8 @@ TEST(LlamaConfig, EachModelHasItsOwnDefaults) {
   const auto without = [](const char* kind, std::int64_t heads) {
     nlohmann::json json = TinyLlama{.heads = heads, .kind = kind}.config();
     json["hidden_size"] = heads * 8;
-    for (const char* key :
-         {"num_key_value_heads", "rms_norm_eps", "rope_theta", "max_position_embeddings"}) {
+    for (const char* key : {"num_key_value_heads", "rms_norm_eps", "rope_theta", "head_dim",
+                            "max_position_embeddings"}) {
       json.erase(key);
     }
     return read(json);
