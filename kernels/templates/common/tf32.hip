@@ -2,8 +2,14 @@
 //
 //   split_chunk(chunk)   four f32, each as a high part and a low one, both rounded: the rest is at
 //                        most 2^-23 of a value
+//   splits_plainly(x)    whether two operations on integers and one subtraction split x
+//   split_plainly(x)     the parts of such an x
+//   split(x)             those of any x
 //   rounded_to_tf32(x)   the nearest TF32, as its bits
 //   within(x, most)      x between -most and most
+//
+// The matrix cores ignore the 13 bits of a word that TF32 lacks. So a word to which half of the last
+// bit was added is a rounded TF32, and low parts keep these bits.
 //
 // A product of f32 is then three of TF32: low by high, high by low, and high by high. That of the low
 // parts is at most 2^-22 of it, and is omitted.
@@ -13,7 +19,10 @@
 
 #if (defined(GRETA_NVIDIA) && __CUDA_ARCH__ >= 800) || (defined(GRETA_HOST) && GRETA_HOST == 80)
 
-// Four f32 as sums of two TF32.
+// An f32, and four, as sums of two TF32.
+struct SplitFloat {
+  u32 high, low;
+};
 struct SplitChunk {
   Words<16> high, low;
 };
@@ -40,14 +49,32 @@ GRETA_DEVICE float within(float x, float most) {
 // The largest TF32. An infinite high part would make low ones NaN.
 constexpr float most_of_tf32 = 0x1.ffcp127f;
 
+constexpr u32 bits_of_tf32 = 0xffffe000U, half_of_last = 0x1000U;
+
+// Not so are infinite values, NaN, and those that are rounded to infinite ones.
+GRETA_DEVICE bool splits_plainly(float x) { return __builtin_fabsf(x) < 0x1.ffep127f; }
+
+GRETA_DEVICE SplitFloat split_plainly(float x) {
+  const u32 high = (bits_of(x) + half_of_last) & bits_of_tf32;
+  return {high, bits_of(x - float_from_bits(high)) + half_of_last};
+}
+
+GRETA_DEVICE SplitFloat split(float x) {
+  const float high = within(float_from_bits(rounded_to_tf32(x)), most_of_tf32);
+  return {bits_of(high), rounded_to_tf32(x - high)};
+}
+
 GRETA_DEVICE SplitChunk split_chunk(const Words<16>& chunk) {
+  bool plain = true;
+  GRETA_UNROLL
+  for (u32 i = 0; i < 4; ++i) plain = plain && splits_plainly(float_from_bits(chunk.word[i]));
   SplitChunk parts;
   GRETA_UNROLL
   for (u32 i = 0; i < 4; ++i) {
     const float x = float_from_bits(chunk.word[i]);
-    const float high = within(float_from_bits(rounded_to_tf32(x)), most_of_tf32);
-    parts.high.word[i] = bits_of(high);
-    parts.low.word[i] = rounded_to_tf32(x - high);
+    const SplitFloat both = plain ? split_plainly(x) : split(x);
+    parts.high.word[i] = both.high;
+    parts.low.word[i] = both.low;
   }
   return parts;
 }

@@ -147,32 +147,53 @@ GRETA_DEVICE void promote(Sums& sums, u32 piece, PieceSums& of_piece) {
   }
 }
 
-// The parts of S, which lies at byte `high` as it was copied, by this thread of `threads`: products
-// ignore the low 13 bits of a value, so that it is its own high part, cut off; or with ROUNDED it is
-// replaced by that, rounded. An infinite value becomes a finite high part and an infinite low one, as
-// in split_chunk().
-GRETA_DEVICE void split_tile(SharedMemory shared, u32 high, u32 low, u32 thread, u32 threads) {
-  constexpr u32 chunks = TileS::bytes / 16;
-  for (u32 i = thread; i < chunks; i += threads) {
-    u8* const values = shared.bytes + high + i * 16;
-    const Pack<float, 4> given = load_pack<4>(reinterpret_cast<const float*>(values));
-    float kept[4], rest[4];
-    bool replaced = ROUNDED;
-    GRETA_UNROLL
-    for (int j = 0; j < 4; ++j) {
-      const float x = element(given, j);
+// Stores the parts of four values of S at `values`, which stay their own high part, cut off, or are
+// replaced by a rounded one. An infinite value becomes a finite high part and an infinite low one.
+GRETA_DEVICE void store_parts(const Words<16>& given, void* values, void* lows) {
 #if ROUNDED
-      kept[j] = within(float_from_bits(rounded_to_tf32(x)), most_of_tf32);
+  const SplitChunk parts = split_chunk(given);
+  store_words<16>(values, parts.high);
 #else
-      kept[j] = float_from_bits(bits_of(x) & 0xffffe000U);
-      if ((bits_of(x) & 0x7fffffffU) == 0x7f800000U) {
-        kept[j] = within(x, most_of_tf32);
-        replaced = true;
-      }
-#endif
-      rest[j] = float_from_bits(rounded_to_tf32(x - kept[j]));
-    }
-    if (replaced) store_pack(reinterpret_cast<float*>(values), narrow_pack<float>(kept));
-    store_pack(reinterpret_cast<float*>(shared.bytes + low + i * 16), narrow_pack<float>(rest));
+  SplitChunk parts;
+  bool plain = true;
+  GRETA_UNROLL
+  for (u32 i = 0; i < 4; ++i) {
+    const float x = float_from_bits(given.word[i]);
+    const float high = float_from_bits(given.word[i] & bits_of_tf32);
+    parts.low.word[i] = bits_of(x - high) + half_of_last;
+    plain = plain && splits_plainly(x);
   }
+  if (!plain) {
+    parts = split_chunk(given);
+    store_words<16>(values, parts.high);
+  }
+#endif
+  store_words<16>(lows, parts.low);
+}
+
+// The parts of S, which lies at byte `high` as it was copied, by this thread of `threads`. It loads
+// several chunks before it stores their parts, so that it waits for shared memory once for all.
+GRETA_DEVICE void split_tile(SharedMemory shared, u32 high, u32 low, u32 thread, u32 threads) {
+  constexpr u32 chunks = TileS::bytes / 16, ahead = 4;
+  const auto split_chunks = [&](u32 first, u32 count) {
+    Words<16> given[ahead];
+    GRETA_UNROLL
+    for (u32 i = 0; i < ahead; ++i) {
+      if (i < count) {
+        given[i] = load_words<16>(shared.bytes + high + (first + i * threads) * 16);
+      }
+    }
+    GRETA_UNROLL
+    for (u32 i = 0; i < ahead; ++i) {
+      const u32 at = (first + i * threads) * 16;
+      if (i < count) store_parts(given[i], shared.bytes + high + at, shared.bytes + low + at);
+    }
+  };
+  u32 first = thread;
+  GRETA_NO_UNROLL
+  for (; first + (ahead - 1) * threads < chunks; first += ahead * threads) {
+    split_chunks(first, ahead);
+  }
+  GRETA_NO_UNROLL
+  for (; first < chunks; first += threads) split_chunks(first, 1);
 }
