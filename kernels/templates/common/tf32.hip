@@ -52,7 +52,10 @@ constexpr float most_of_tf32 = 0x1.ffcp127f;
 constexpr u32 bits_of_tf32 = 0xffffe000U, half_of_last = 0x1000U;
 
 // Not so are infinite values, NaN, and those that are rounded to infinite ones.
-GRETA_DEVICE bool splits_plainly(float x) { return __builtin_fabsf(x) < 0x1.ffep127f; }
+GRETA_DEVICE bool splits_plainly(float x) {
+  constexpr float most = 0x1.ffep127f;
+  return x < most && x > -most;
+}
 
 GRETA_DEVICE SplitFloat split_plainly(float x) {
   const u32 high = (bits_of(x) + half_of_last) & bits_of_tf32;
