@@ -1,7 +1,8 @@
 // f32 by products of TF32, f32 with 11 significant bits, which NVIDIA's matrix cores multiply.
 //
-//   split_chunk(chunk)   four f32, each as a high part and a low one, both rounded: the rest is at
-//                        most 2^-23 of a value
+//   split_chunks(chunks, parts), split_chunk(chunk)
+//                        four f32 a chunk, each as a high part and a low one, both rounded: the rest
+//                        is at most 2^-23 of a value
 //   splits_plainly(x)    whether two operations on integers and one subtraction split x
 //   split_plainly(x)     the parts of such an x
 //   split(x)             those of any x
@@ -67,19 +68,32 @@ GRETA_DEVICE SplitFloat split(float x) {
   return {bits_of(high), rounded_to_tf32(x - high)};
 }
 
-GRETA_DEVICE SplitChunk split_chunk(const Words<16>& chunk) {
+// One branch for all of them: values that don't split plainly are rare.
+template <u32 count>
+GRETA_DEVICE void split_chunks(const Words<16> (&chunks)[count], SplitChunk (&parts)[count]) {
   bool plain = true;
   GRETA_UNROLL
-  for (u32 i = 0; i < 4; ++i) plain = plain && splits_plainly(float_from_bits(chunk.word[i]));
-  SplitChunk parts;
-  GRETA_UNROLL
-  for (u32 i = 0; i < 4; ++i) {
-    const float x = float_from_bits(chunk.word[i]);
-    const SplitFloat both = plain ? split_plainly(x) : split(x);
-    parts.high.word[i] = both.high;
-    parts.low.word[i] = both.low;
+  for (u32 i = 0; i < count * 4; ++i) {
+    const float x = float_from_bits(chunks[i / 4].word[i % 4]);
+    plain = plain && splits_plainly(x);
+    const SplitFloat both = split_plainly(x);
+    parts[i / 4].high.word[i % 4] = both.high;
+    parts[i / 4].low.word[i % 4] = both.low;
   }
-  return parts;
+  if (plain) return;
+  GRETA_UNROLL
+  for (u32 i = 0; i < count * 4; ++i) {
+    const SplitFloat both = split(float_from_bits(chunks[i / 4].word[i % 4]));
+    parts[i / 4].high.word[i % 4] = both.high;
+    parts[i / 4].low.word[i % 4] = both.low;
+  }
+}
+
+GRETA_DEVICE SplitChunk split_chunk(const Words<16>& chunk) {
+  const Words<16> chunks[1] = {chunk};
+  SplitChunk parts[1];
+  split_chunks(chunks, parts);
+  return parts[0];
 }
 
 #endif

@@ -108,8 +108,7 @@ GRETA_DEVICE void load_values(SharedMemory shared, u32 start, Values& values) {
 }
 
 GRETA_DEVICE void split_values(const Values& values, Parts& parts) {
-  GRETA_UNROLL
-  for (u32 i = 0; i < BK / 8; ++i) parts.of[i] = split_chunk(values.of[i]);
+  split_chunks(values.of, parts.of);
 }
 
 // Starts the products of a K step for a piece's columns. `high`, `low`: where S's parts lie. The small
