@@ -16,7 +16,7 @@ std::int64_t SplitKernel::shared_bytes(const Config& c) const {
   constexpr std::int64_t lows = 2;  // buffers of S's low parts
   const std::int64_t bk = c["BK"], stages = c["STAGES"], waves = 4 * groups(c);
   const std::int64_t tiles = (stages * (rows(c) + span(c)) + lows * span(c)) * bk * 4;
-  const std::int64_t barriers = 2 * stages + 2 * lows;
+  const std::int64_t barriers = stages + 2 * lows;
   // A wave's piece of the sums: 16 columns, or 16 rows of up to 64 columns.
   const std::int64_t width = swapped() ? 16 : std::min<std::int64_t>(span(c), 64);
   const std::int64_t height = !swapped() ? 16 : span(c) % 64 == 0 ? 64 : 32;
@@ -34,7 +34,7 @@ std::int64_t SplitKernel::registers(const Config& c) const {
 }
 
 std::int64_t SplitKernel::register_limit(const Config& c) const {
-  return groups(c) == 1 ? 255 : groups(c) == 2 ? 232 : 152;
+  return groups(c) == 1 ? 255 : groups(c) == 2 ? 224 : 152;
 }
 
 }  // namespace greta::kernels::gemm

@@ -170,29 +170,22 @@ GRETA_DEVICE void store_parts(const Words<16>& given, void* values, void* lows) 
   store_words<16>(lows, parts.low);
 }
 
-// The parts of S, which lies at byte `high` as it was copied, by this thread of `threads`. It loads
+// The parts of S, which lies at byte `high` as it was copied, by this one of `threads`. It loads
 // several chunks before it stores their parts, so that it waits for shared memory once for all.
-GRETA_DEVICE void split_tile(SharedMemory shared, u32 high, u32 low, u32 thread, u32 threads) {
-  constexpr u32 chunks = TileS::bytes / 16, ahead = 4;
-  const auto split_chunks = [&](u32 first, u32 count) {
+template <u32 threads>
+GRETA_DEVICE void split_tile(SharedMemory shared, u32 high, u32 low, u32 thread) {
+  constexpr u32 chunks = TileS::bytes / 16 / threads, ahead = chunks % 4 == 0 ? 4 : 2;
+  static_assert(chunks % ahead == 0, "all threads have the same number of chunks");
+  GRETA_NO_UNROLL
+  for (u32 chunk = 0; chunk < chunks; chunk += ahead) {
     Words<16> given[ahead];
+    u8* const values = shared.bytes + high + (thread + chunk * threads) * 16;
+    u8* const lows = shared.bytes + low + (thread + chunk * threads) * 16;
+    GRETA_UNROLL
+    for (u32 i = 0; i < ahead; ++i) given[i] = load_words<16>(values + i * threads * 16);
     GRETA_UNROLL
     for (u32 i = 0; i < ahead; ++i) {
-      if (i < count) {
-        given[i] = load_words<16>(shared.bytes + high + (first + i * threads) * 16);
-      }
+      store_parts(given[i], values + i * threads * 16, lows + i * threads * 16);
     }
-    GRETA_UNROLL
-    for (u32 i = 0; i < ahead; ++i) {
-      const u32 at = (first + i * threads) * 16;
-      if (i < count) store_parts(given[i], shared.bytes + high + at, shared.bytes + low + at);
-    }
-  };
-  u32 first = thread;
-  GRETA_NO_UNROLL
-  for (; first + (ahead - 1) * threads < chunks; first += ahead * threads) {
-    split_chunks(first, ahead);
   }
-  GRETA_NO_UNROLL
-  for (; first < chunks; first += threads) split_chunks(first, 1);
 }

@@ -1,6 +1,6 @@
 // f32 by three products of TF32 on the matrix cores of warpgroups. A workgroup computes a BM x BN tile
-// of C: warpgroups multiply (split_tile.hip), one thread of a further one copies a box of each operand
-// for every K step to one of STAGES buffers (tensor_copy.hip), and the other three waves of that one
+// of C: warpgroups multiply (split_tile.hip), and a further one feeds them. For every K step one of its
+// threads copies a box of each operand to one of STAGES buffers (tensor_copy.hip), and all of them
 // make the low parts of the operand that products read from shared memory, in two further buffers.
 // Everybody waits at counted barriers only for what they need. SPLIT and FOLD are as in matrix.hip.
 
@@ -23,8 +23,7 @@
 #define PIECES (SPAN / PIECE)
 
 #define THREADS (GROUPS * 4 * WAVE)  // of the warpgroups that multiply
-#define SPLITTERS (3 * WAVE)
-#define HELPERS (4 * WAVE)
+#define FEEDERS (4 * WAVE)
 
 #include "common/partial_barrier.hip"
 #include "common/tensor_copy.hip"
@@ -44,11 +43,11 @@ GRETA_DEVICE void team_barrier() { partial_sync<THREADS>(1); }
 
 static_assert(WAVE == wave_size, "WAVE is the size of a wave");
 
-// Registers of a thread that copies or splits, and of the others; a single warpgroup has enough.
-constexpr u32 few_registers = 40;
-constexpr u32 many_registers = GROUPS == 2 ? 232 : 152;
+// Registers of a thread that copies and splits, and of the others; a single warpgroup has enough.
+constexpr u32 few_registers = 56;
+constexpr u32 many_registers = GROUPS == 2 ? 224 : 152;
 static_assert(GROUPS == 1 || few_registers + GROUPS * many_registers <=
-                                 (GROUPS + 1) * registers_at_launch<THREADS + HELPERS>(),
+                                 (GROUPS + 1) * registers_at_launch<THREADS + FEEDERS>(),
               "a warpgroup would wait for registers for ever");
 
 typedef MappedTile<A_ALONG_K, BM> MappedA;
@@ -64,7 +63,7 @@ constexpr u32 start_r = SWAPPED ? MappedA::Tile::bytes : 0;
 constexpr u32 lows = 2, lows_start = STAGES * stage_bytes;
 constexpr u32 tiles_bytes = lows_start + lows * TileS::bytes;
 constexpr u32 barriers_start = (sums_bytes() > tiles_bytes ? sums_bytes() : tiles_bytes);
-constexpr u32 barriers = 2 * STAGES + 2 * lows;
+constexpr u32 barriers = STAGES + 2 * lows;
 static_assert(barriers_start + barriers * 8 == SHARED_BYTES, "as SplitKernel::shared_bytes() has it");
 
 // A place in a ring of buffers.
@@ -78,25 +77,21 @@ struct Ring {
   }
 };
 
-// Barriers. `filled`: both operands are there; `emptied`: all who read them are done; `split`: S's low
-// parts are there; `used`: all products that read these are done.
+// Barriers. `filled`: both operands are there; `split`: S's low parts are there; `used`: all products
+// of these parts, and so of their step, are done.
 struct Barriers {
   u8* first;
 
   GRETA_DEVICE CountedBarrier at(u32 i) const { return barrier_at(first, i); }
   GRETA_DEVICE CountedBarrier filled(u32 stage) const { return at(stage); }
-  GRETA_DEVICE CountedBarrier emptied(u32 stage) const { return at(STAGES + stage); }
-  GRETA_DEVICE CountedBarrier split(u32 low) const { return at(2 * STAGES + low); }
-  GRETA_DEVICE CountedBarrier used(u32 low) const { return at(2 * STAGES + lows + low); }
+  GRETA_DEVICE CountedBarrier split(u32 low) const { return at(STAGES + low); }
+  GRETA_DEVICE CountedBarrier used(u32 low) const { return at(STAGES + lows + low); }
 
   // One thread.
   GRETA_DEVICE void open() const {
-    for (u32 stage = 0; stage < STAGES; ++stage) {
-      filled(stage).open(1);
-      emptied(stage).open(THREADS / WAVE);
-    }
+    for (u32 stage = 0; stage < STAGES; ++stage) filled(stage).open(1);
     for (u32 low = 0; low < lows; ++low) {
-      split(low).open(SPLITTERS / WAVE);
+      split(low).open(FEEDERS / WAVE);
       used(low).open(THREADS / WAVE);
     }
     show_barriers();
@@ -116,37 +111,49 @@ struct Step {
   GRETA_DEVICE u32 low_start() const { return lows_start + low.index * TileS::bytes; }
 };
 
-// One thread copies the operands of all K steps.
-GRETA_DEVICE void copy_steps(const Arguments& args, SharedMemory shared, const Barriers& barriers,
-                             const TensorMap& map_a, const TensorMap& map_b, const Group& group,
-                             Position tile, u32 k, u32 steps) {
-  const u32 line_a = first_line_a(args, group), line_b = first_line_b(args, group);
-  const u32 first_a = tile.row + (A_ALONG_K ? line_a : 0);
-  const u32 first_b = tile.col + (B_ALONG_K ? line_b : 0);
+// The thread that copies the operands of one K step after the other.
+struct Copier {
+  SharedMemory shared;
+  Barriers barriers;
+  const TensorMap &map_a, &map_b;
+  u32 line_a, line_b;  // the first lines of A and B
+  Position tile;
+  u32 k, left;  // the next step's first k; the number of steps that are not copied yet
   Ring<STAGES> at;
-  GRETA_NO_UNROLL
-  for (u32 step = 0; step < steps; ++step) {
-    barriers.emptied(at.index).wait(at.parity ^ 1);
+
+  // The buffer is free.
+  GRETA_DEVICE void copy() {
+    if (left == 0) return;
     const CountedBarrier filled = barriers.filled(at.index);
     filled.expect(stage_bytes);
     const u32 to = at.index * stage_bytes;
-    MappedA::copy(shared, to, map_a, first_a, k + (A_ALONG_K ? 0 : line_a), filled);
-    MappedB::copy(shared, to + MappedA::Tile::bytes, map_b, first_b, k + (B_ALONG_K ? 0 : line_b),
-                  filled);
+    MappedA::copy(shared, to, map_a, tile.row + (A_ALONG_K ? line_a : 0),
+                  k + (A_ALONG_K ? 0 : line_a), filled);
+    MappedB::copy(shared, to + MappedA::Tile::bytes, map_b, tile.col + (B_ALONG_K ? line_b : 0),
+                  k + (B_ALONG_K ? 0 : line_b), filled);
     at.next();
     k += BK;
+    --left;
   }
-}
+};
 
-// Three waves make the low parts of all K steps.
-GRETA_DEVICE void split_steps(SharedMemory shared, const Barriers& barriers, u32 steps) {
-  const u32 thread = thread_index() - THREADS - WAVE;
+// The warpgroup that feeds the others: its thread `copies` has the copier. When a buffer of low parts
+// is used, the step's operands are so as well, and others are copied over them.
+GRETA_DEVICE void feed_steps(Copier& copier, bool copies, u32 steps) {
+  const SharedMemory shared = copier.shared;
+  const Barriers barriers = copier.barriers;
+  if (copies) {
+    GRETA_NO_UNROLL
+    for (u32 stage = 0; stage < STAGES; ++stage) copier.copy();
+  }
   Step at;
   GRETA_NO_UNROLL
   for (u32 step = 0; step < steps; ++step) {
-    barriers.filled(at.stage.index).wait(at.stage.parity);
     barriers.used(at.low.index).wait(at.low.parity ^ 1);
-    split_tile(shared, at.start() + start_s, at.low_start(), thread, SPLITTERS);
+    if (copies && step >= lows) copier.copy();
+    wave_barrier();
+    barriers.filled(at.stage.index).wait(at.stage.parity);
+    split_tile<FEEDERS>(shared, at.start() + start_s, at.low_start(), thread_index() - THREADS);
     show_to_products();
     wave_barrier();
     if (lane_index() == 0) barriers.split(at.low.index).arrive();
@@ -196,10 +203,7 @@ struct Multiplier {
   // All products of a step are done.
   GRETA_DEVICE void release(const Step& done) {
     wave_barrier();
-    if (lane_index() == 0) {
-      barriers.emptied(done.stage.index).arrive();
-      barriers.used(done.low.index).arrive();
-    }
+    if (lane_index() == 0) barriers.used(done.low.index).arrive();
   }
 
   GRETA_DEVICE void walk(u32 steps, Sums& all) {
@@ -225,21 +229,21 @@ struct Multiplier {
   }
 };
 
-extern "C" __global__ void __launch_bounds__(THREADS + HELPERS, 1)
+extern "C" __global__ void __launch_bounds__(THREADS + FEEDERS, 1)
     GEMM_ENTRY(tma_split)(GEMM_PARAMETERS, TENSOR_MAP_PARAMETER map_a, TENSOR_MAP_PARAMETER map_b) {
   begin_launch();
   GRETA_PANELS_SHARED(u8, shared);
   const Arguments all = GEMM_ARGUMENTS;
-  if (block_index<THREADS + HELPERS>() >= tiles_m * tiles_n) return;
-  const Position place = tile_at<WALK == 1>(all, block_index<THREADS + HELPERS>());
+  if (block_index<THREADS + FEEDERS>() >= tiles_m * tiles_n) return;
+  const Position place = tile_at<WALK == 1>(all, block_index<THREADS + FEEDERS>());
   const Group group = find_group<BM>(all, place.row);
   const Position tile = {group.row, place.col * BN};
   const Barriers barriers{shared + barriers_start};
   const SharedMemory tiles = shared_memory(shared);
   const u32 k_begin = block_z() * slice, steps = steps_of(all, k_begin);
   const u32 wave = wave_index();
-  const bool copier = wave == THREADS / WAVE && elected();
-  if (copier) {
+  const bool copies = wave == THREADS / WAVE && elected();
+  if (copies) {
     expect_map(map_a);
     expect_map(map_b);
     barriers.open();
@@ -247,11 +251,9 @@ extern "C" __global__ void __launch_bounds__(THREADS + HELPERS, 1)
   block_barrier();
   if (wave >= THREADS / WAVE) {
     if constexpr (GROUPS > 1) give_registers<few_registers>();
-    if (copier) {
-      copy_steps(all, tiles, barriers, map_a, map_b, group, tile, k_begin, steps);
-    } else if (wave > THREADS / WAVE) {
-      split_steps(tiles, barriers, steps);
-    }
+    const u32 line_a = first_line_a(all, group), line_b = first_line_b(all, group);
+    Copier copier{tiles, barriers, map_a, map_b, line_a, line_b, tile, k_begin, steps};
+    feed_steps(copier, copies, steps);
   } else {
     if constexpr (GROUPS > 1) take_registers<many_registers>();
     Sums sums = {};
