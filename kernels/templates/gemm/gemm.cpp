@@ -235,7 +235,7 @@ Operation make_gemm() {
   }
   t.sizes = {{{4096, 4096, 4096}}, {{1, 4096, 4096}}, {{16, 4096, 4096}},
              {{1000, 1001, 999}},  {{64, 64, 65536}}, {{512, 512, 128, 16}}};
-  t.variants = {gemm::gemv(), gemm::naive(), gemm::matrix(),  gemm::tf32x3(), gemm::tf32x3_tma(),
+  t.variants = {gemm::gemv(), gemm::naive(), gemm::matrix(),  gemm::tf32x3_tma(), gemm::tf32x3(),
                 gemm::tma(),  gemm::tiled(), gemm::split_k(), gemm::vendor()};
   t.untuned = Operation::Untuned::best_predicted;
   t.naive = Config{"naive", {{"THREADS", 256}}};

@@ -189,10 +189,14 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   work.shared_bytes = static_cast<double>(kernel.shared_bytes(config));
   work.registers = static_cast<double>(kernel.registers(config));
   constexpr double slower = 6;  // than products of 16 bits: three, each at half of their rate
-  work.matrix_flops = 2 * bm * bn * bk * work.steps * slower;
+  // The rest is measured on an H200: products wait for the sums of a piece, and small tiles for
+  // copies.
+  const double waits = 1 + (config["AHEAD"] != 0 ? 5.0 : 7.0) / config["PIECE"] + 6000 / (bm * bn) +
+                       0.05 * config["ROUNDED"];
+  work.matrix_flops = 2 * bm * bn * bk * work.steps * slower * waits;
   work.warpgroups = true;
   // Products read S for 64 rows of R at a time; S is also read and written to be split.
-  const double read = rows + span * (3 * rows / 64 + 2);
+  const double read = rows + span * (3 * rows / 64 + 2 + config["ROUNDED"]);
   work.shared_traffic = work.steps * bk * 4 * (bm + bn + read);
   work.overlapped = true;
   work.barriers = work.steps / 2;
