@@ -187,12 +187,14 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   work.loads /= 64;  // one instruction for a box
   work.threads = static_cast<double>(kernel.threads(config));
   work.shared_bytes = static_cast<double>(kernel.shared_bytes(config));
-  work.registers = static_cast<double>(kernel.registers(config));
+  // Those that the feeding warpgroup gives away are enough (register_limit()).
+  work.registers = std::min(static_cast<double>(kernel.registers(config)),
+                            static_cast<double>(register_file(device)) / work.threads);
   constexpr double slower = 6;  // than products of 16 bits: three, each at half of their rate
   // The rest is measured on an H200: products wait for the sums of a piece, and small tiles for
   // copies.
   const double waits = 1 + (config["AHEAD"] != 0 ? 5.0 : 7.0) / config["PIECE"] + 6000 / (bm * bn) +
-                       0.05 * config["ROUNDED"];
+                       0.05 * config["ROUNDED"] + (rows > 128 ? 0.1 : 0);
   work.matrix_flops = 2 * bm * bn * bk * work.steps * slower * waits;
   work.warpgroups = true;
   // Products read S for 64 rows of R at a time; S is also read and written to be split.
