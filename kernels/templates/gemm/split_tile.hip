@@ -75,21 +75,16 @@ GRETA_DEVICE constexpr u32 sums_pitch(u32 width) { return width + 8; }
 GRETA_DEVICE Chunk fragment(SharedMemory shared, u32 start, u32 k) {
   const u32 lane = lane_index(), row = first_row_of_wave();
 #if SWAPPED
-  // Four lines start in the same half of the banks. So half of the lanes read the other four first.
-  Words<8> pairs[2];
+  Chunk words;
   const u32 at = row + lane / 4 * 2;
-  const bool crossed = lane % 4 >= 2;
   GRETA_UNROLL
-  for (u32 i = 0; i < 2; ++i) {
-    const u32 line = k + (i ^ (crossed ? 1 : 0)) * 4 + lane % 4;
+  for (u32 half = 0; half < 2; ++half) {
+    const u32 line = k + half * 4 + lane % 4;
     const u32 place = at / 32 * TileR::panel_bytes + line * TileR::line_bytes +
                       TileR::chunk_at(line, at % 32 / 4) * 16 + at % 4 * 4;
-    pairs[i] = load_words<8>(shared.bytes + start + place);
-  }
-  Chunk words;
-  GRETA_UNROLL
-  for (u32 i = 0; i < 4; ++i) {
-    words.word[i] = crossed ? pairs[1 - i / 2].word[i % 2] : pairs[i / 2].word[i % 2];
+    const Words<8> pair = load_words<8>(shared.bytes + start + place);
+    words.word[half * 2] = pair.word[0];
+    words.word[half * 2 + 1] = pair.word[1];
   }
   return words;
 #else
