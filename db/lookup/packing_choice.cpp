@@ -128,7 +128,8 @@ Result<PackingChoice> choose_packing(const Catalog& catalog, const DeviceInfo& d
     const Attribute* const attribute = operation == nullptr ? nullptr : packing_of(*operation);
     if (attribute == nullptr || given.product.attribute(std::string(field), "rows") != "rows") {
       return invalid_argument(fmt::format(
-          "{}: a packing is chosen for products of gemm and quantized_gemm with packing=rows",
+          "{}: a packing is chosen for products whose weights may be rows or panels, with "
+          "packing=rows",
           given.product.key()));
     }
     if (!(given.weight > 0) || !std::isfinite(given.weight)) {

@@ -15,7 +15,7 @@
 /// what a look-up answers for both.
 namespace greta::db {
 
-/// A product of gemm or quantized_gemm with weights in rows, and how much it counts.
+/// A product with weights in rows, of an operation that has_packings(), and how much it counts.
 struct WeightedProduct {
   Problem product;
   double weight = 1;  ///< share of the time of all products, in any unit, above 0

@@ -67,6 +67,14 @@ std::vector<Constraint> not_scaled(const Problem& problem) {
   return {{"scaled", "nothing decodes scaled matrices", !scaled_weights(problem)}};
 }
 
+/// Dequantize decodes rows.
+std::vector<Constraint> decoded(const Problem& problem) {
+  std::vector<Constraint> all = not_scaled(problem);
+  all.push_back({"rows", "nothing decodes matrices in panels",
+                 problem.attribute("packing", "rows") == "rows"});
+  return all;
+}
+
 std::vector<Constraint> only_scaled(const Problem& problem) {
   return {{"scaled", "the matrices have no scales beside 8-bit numbers", scaled_weights(problem)}};
 }
@@ -285,9 +293,9 @@ Operation expert_ffn() {
        alternative("gated",
                    "permute, a grouped product with the gate as epilogue, a grouped product, "
                    "unpermute; quantised matrices are decoded first",
-                   by_choice, not_scaled),
+                   by_choice, decoded),
        alternative("parts", "permute, grouped product, silu_mul, grouped product, unpermute",
-                   default_choice, not_scaled)},
+                   default_choice, decoded)},
       experts_operation().attributes);
 }
 
@@ -401,6 +409,7 @@ Problem expert_ffn_chain(DType dtype, const ExpertNetworks& networks) {
       attributes.emplace_back("down_weights",
                               std::string(traits(networks.down.quantised.value()).name));
     }
+    if (format.panels) attributes.emplace_back("packing", "panels");
   }
   if (const auto& scaled = format.scaled) {
     if (scaled->numbers != ByteFormat::e4m3) {

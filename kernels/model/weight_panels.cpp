@@ -35,6 +35,18 @@ void panels_to_rows(const std::byte* panels, std::int64_t count, std::int64_t ro
   });
 }
 
+std::vector<std::byte> some_rows_of_panels(const std::byte* panels, std::int64_t first,
+                                           std::int64_t count, std::int64_t row_bytes) {
+  std::vector<std::byte> rows(static_cast<std::size_t>(count * row_bytes));
+  for (std::int64_t row = 0; row < count; ++row) {
+    for (std::int64_t byte = 0; byte < row_bytes; byte += panel_unit_bytes) {
+      std::memcpy(rows.data() + row * row_bytes + byte,
+                  panels + panel_place(first + row, byte, row_bytes), panel_unit_bytes);
+    }
+  }
+  return rows;
+}
+
 std::vector<std::byte> panels_of_rows(const std::vector<std::byte>& rows, std::int64_t row_bytes) {
   std::vector<std::byte> panels(rows.size());
   rows_to_panels(rows.data(), static_cast<std::int64_t>(rows.size()) / row_bytes, row_bytes,

@@ -29,6 +29,10 @@ void rows_to_panels(const std::byte* rows, std::int64_t count, std::int64_t row_
 void panels_to_rows(const std::byte* panels, std::int64_t count, std::int64_t row_bytes,
                     std::byte* to);
 
+/// Returns bytes of rows `first` to `first` + `count` - 1 of panels, as rows.
+std::vector<std::byte> some_rows_of_panels(const std::byte* panels, std::int64_t first,
+                                           std::int64_t count, std::int64_t row_bytes);
+
 /// Return the same of all bytes.
 std::vector<std::byte> panels_of_rows(const std::vector<std::byte>& rows, std::int64_t row_bytes);
 std::vector<std::byte> rows_of_panels(const std::vector<std::byte>& panels, std::int64_t row_bytes);

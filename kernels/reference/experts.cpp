@@ -9,6 +9,7 @@
 #include "kernels/model/byte_formats.hpp"
 #include "kernels/model/parallel.hpp"
 #include "kernels/model/weight_groups.hpp"
+#include "kernels/model/weight_panels.hpp"
 #include "kernels/reference/activation.hpp"
 #include "kernels/reference/dequantized.hpp"
 #include "kernels/reference/elements.hpp"
@@ -54,6 +55,7 @@ class Matrices {
     }
     if (!format_ || in_blocks(*format_)) return;
     group_ = group_length(problem, *format_);
+    panels_ = problem.attribute("packing", "rows") == "panels";
     scales_ = &tensor_named(inputs, name + "_scales");
     if (problem.attribute("zeros", "none") == "groups") {
       zeros_ = &tensor_named(inputs, name + "_zeros");
@@ -65,7 +67,7 @@ class Matrices {
     if (numbers_) return scaled_lines(expert, first, count);
     first += expert * lines_;
     if (!format_) return lines_of(elements_, first, count);
-    const HostTensor integers = rows_of_tensor(elements_, first, count);
+    const HostTensor integers = stored_lines(first, count);
     QuantizedMatrix quantized{
         .format = *format_, .rows = count, .k = length_, .integers = &integers};
     HostTensor scales, zeros;
@@ -85,6 +87,15 @@ class Matrices {
   }
 
  private:
+  /// Returns quantised lines of all experts, as rows.
+  HostTensor stored_lines(std::int64_t first, std::int64_t count) const {
+    if (!panels_) return rows_of_tensor(elements_, first, count);
+    HostTensor lines{elements_.spec, {}};
+    lines.spec.rows = count;
+    lines.data = some_rows_of_panels(elements_.data.data(), first, count, elements_.spec.cols);
+    return lines;
+  }
+
   /// Returns numbers of eight bits times their scales, which FP64 represents exactly.
   Lines scaled_lines(std::int64_t expert, std::int64_t first, std::int64_t count) const {
     constexpr std::int64_t block = 128;
@@ -116,6 +127,7 @@ class Matrices {
   const HostTensor* zeros_ = nullptr;
   std::optional<WeightFormat> format_;
   std::optional<ByteFormat> numbers_;
+  bool panels_ = false;
   std::string shared_;  ///< what shares a scale of these
   std::int64_t group_, lines_, length_;
 };

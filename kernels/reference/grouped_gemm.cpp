@@ -106,7 +106,7 @@ std::unique_ptr<Reference> quantized_grouped_gemm_reference(const Problem& probl
   return reference_of_groups(
       problem, inputs, [&](const ProductPart& part, std::int64_t group, std::size_t number) {
         const Problem one = product_of(problem, "quantized_gemm", part.rows,
-                                       {"weights", "group", "zeros", "epilogue"});
+                                       {"weights", "group", "zeros", "epilogue", "packing"});
         std::vector<HostTensor> operands{rows_of_part(inputs, "A", part)};
         for (const HostTensor& tensor : inputs) {
           const std::string& name = tensor.spec.name;

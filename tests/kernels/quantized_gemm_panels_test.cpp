@@ -12,6 +12,7 @@
 #include "kernels/model/weight_packing.hpp"
 #include "kernels/model/weight_panels.hpp"
 #include "tests/kernels/hopper_runner.hpp"
+#include "tests/kernels/panel_cases.hpp"
 #include "tests/kernels/row_cases.hpp"
 
 namespace greta::test::quantized_gemm_panels_test {
@@ -28,41 +29,12 @@ Problem problem_of(const std::string& attributes, const std::string& extents) {
   return catalog().read(fmt::format("quantized_gemm {} {}", attributes, extents)).value();
 }
 
-/// Runs a configuration that `planned` has kernels for, on `on`; returns C.
-std::vector<std::byte> product(const Problem& problem, const DeviceInfo& planned,
-                               const Config& config, const std::vector<HostTensor>& inputs,
-                               Device& on) {
-  SCOPED_TRACE(problem.key() + " | " + config.text());
-  auto plan = operation().plan(problem, planned, config);
-  if (!plan) {
-    ADD_FAILURE() << plan.failure().message;
-    return {};
-  }
-  for (KernelSource& source : plan->sources) source.options.clear();  // those of NVRTC
-  const auto done = run_plan(on, *plan, operation().tensors(problem), inputs);
-  if (!done) {
-    ADD_FAILURE() << done.failure().message << '\n' << done.failure().log;
-    return {};
-  }
-  EXPECT_EQ(done->overrun, "");
-  const Verdict verdict = operation().reference(problem, inputs, 1)->check(done->outputs);
-  EXPECT_TRUE(verdict.passed) << verdict.detail;
-  return done->outputs.at(0).data;
-}
-
 /// Expects right and equal products of rows and of panels.
 void expect_equal(const std::string& attributes, const std::string& extents,
                   const DeviceInfo& planned, const Config& config, Device& on,
                   kernels::InputStyle style, std::uint64_t seed) {
-  const Problem rows = problem_of(attributes, extents);
-  const Problem panels = problem_of(attributes + " packing=panels", extents);
-  std::vector<HostTensor> inputs = operation().inputs(rows, seed, style);
-  const auto of_rows = product(rows, planned, config, inputs, on);
-  const HostTensor stored = inputs.at(1);
-  rows_to_panels(stored.data.data(), stored.spec.rows, stored.spec.cols, inputs[1].data.data());
-  EXPECT_NE(inputs[1].data, stored.data);
-  EXPECT_EQ(product(panels, planned, config, inputs, on), of_rows)
-      << panels.key() << " | " << config.text();
+  expect_equal_of_panels(operation(), problem_of(attributes, extents), planned, config, on, style,
+                         seed);
 }
 
 /// Each variant of each device: a default configuration, and one of each variant.

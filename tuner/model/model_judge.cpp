@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 
+#include "db/lookup/packing_choice.hpp"
 #include "tuner/model/model_tuner.hpp"
 #include "tuner/model/scratch_database.hpp"
 
@@ -159,6 +160,26 @@ void ModelTuner::judge_problems(const Bench& bench, Best& best, std::vector<Mode
   }
 }
 
+/// Stores winners for the choice of a packing: those that the model runs already, and those that
+/// make it neither faster nor slower.
+void ModelTuner::keep_packings(const Bench& bench, Best& best) {
+  Contents add;
+  for (ModelChange& change : result_.changes) {
+    const Operation* const operation = options_.tuner.catalog.find(change.problem.op);
+    const bool slower = change.end_to_end && change.end_to_end->high < 1;
+    if (!change.winner || change.kept || change.of_chain || change.out_of_time || slower ||
+        operation == nullptr || !db::has_packings(*operation) || is_pinned(change.problem)) {
+      continue;
+    }
+    add = with(std::move(add), *change.winner);
+    change.kept_for_packing = true;
+  }
+  if (add.results.empty()) return;
+  store(add);
+  best = {};
+  best = open_best(bench);
+}
+
 void ModelTuner::judge_changes() {
   std::vector<ModelChange*> changes;  // until these are known: every winner
   for (ModelChange& change : result_.changes) {
@@ -176,6 +197,7 @@ void ModelTuner::judge_changes() {
     const double for_chains = share_of_chains(needs_.chains, changes.size());
     judge_problems(bench, best, changes, end_s - for_chains * std::max(0.0, left_s));
     judge_chains(bench, best, end_s);
+    if (options_.keep_packings) keep_packings(bench, best);
     judge_whole(bench, best);
   } catch (const Error& error) {
     if (error.status() != Status::interrupted) throw;

@@ -241,7 +241,7 @@ Result<void> ModelTuner::finish(const ModelResult& result) const {
   const auto own = open_database(options_.tuner.database, TunedDb::Mode::read_only);
   if (!own) return own.failure();
   for (const ModelChange& change : result.changes) {
-    if (!change.kept) continue;
+    if (!change.kept && !change.kept_for_packing) continue;
     const auto found =
         own->find_winner(device_.fingerprint(), change.problem.key(), options_.tuner.cold);
     if (found && found->winner.config == change.winner->winner.config) continue;

@@ -30,6 +30,9 @@ struct ModelTunerOptions {
   DType dtype = DType::f16;           ///< of weights, activations and the KV cache
   ModelLoad load;
   bool rounded_weights = false;  ///< RuntimeOptions::rounded_weights of the model
+  /// Whether winners of products whose weights may be rows or panels are stored also where the
+  /// model gains nothing by them, unless it loses: the choice of a packing compares their times.
+  bool keep_packings = false;
 };
 
 /// The outcome for one of a model's problems.
@@ -42,7 +45,8 @@ struct ModelChange {
   /// too short to time each alone.
   bool together = false;
   bool kept = false;
-  bool out_of_time = false;  ///< the budget ended before its winner was timed in the model
+  bool kept_for_packing = false;  ///< ModelTunerOptions::keep_packings
+  bool out_of_time = false;       ///< the budget ended before its winner was timed in the model
   /// The model runs it with another alternative of a chain only, whose outcome decides about it.
   bool of_chain = false;
 };
@@ -185,6 +189,7 @@ class ModelTuner {
   bool is_pinned(const Problem& problem) const;
   Best open_best(const Bench& bench) const;
   void judge_changes();
+  void keep_packings(const Bench& bench, Best& best);
   void judge_whole(const Bench& bench, Best& best);
   std::vector<ModelChange*> changes_to_judge(const Best& best);
   void judge_problems(const Bench& bench, Best& best, std::vector<ModelChange*> changes,

@@ -58,6 +58,9 @@ Result<void> check_formats(const Problem& problem) {
   if (!s.scaled() && numbers != "e4m3") {
     return bad_field("format", numbers, "needs scales tensor, row or block");
   }
+  if (s.panels && !s.has_scales()) {
+    return bad_field("packing", "panels", "needs weights int4, int8 or mxfp4");
+  }
   for (const auto& [field, usual] : {std::pair{"group", "128"}, std::pair{"zeros", "none"}}) {
     const std::string value = problem.attribute(field, usual);
     if ((!s.has_scales() || only_group(*s.format) > 0) && value != usual)
@@ -148,6 +151,7 @@ std::vector<Attribute> attributes() {
                           "scaled",
                   .fallback = "none",
                   .allowed = {"none", "tensor", "row", "block"}});
+  list.push_back(quantized_gemm::panels_attribute("gate_up and down have"));
   return list;
 }
 
@@ -163,7 +167,8 @@ Shape::Shape(const Problem& problem)
       hidden(problem.dim("hidden")),
       format(weight_format_from_string(problem.attribute("weights", "dense"))),
       down_format(format),
-      zeros(problem.attribute("zeros", "none") == "groups") {
+      zeros(problem.attribute("zeros", "none") == "groups"),
+      panels(problem.attribute("packing", "rows") == "panels") {
   const std::string down = problem.attribute("down_weights", "same");
   if (down != "same") down_format = weight_format_from_string(down);
   if (format) group = group_length(problem, *format);
@@ -248,6 +253,7 @@ Operation make_experts() {
   t.tensors = experts::tensors;
   t.reference = experts_reference;
   t.stand_in = experts::stand_in;
+  t.unfused = quantized_gemm::with_rows;  // by the same kernels
   return t;
 }
 

@@ -151,6 +151,7 @@ class Planner {
       defines_.emplace_back("GROUP", std::to_string(s.group));
       defines_.emplace_back("ZEROS", s.zeros ? "1" : "0");
       defines_.emplace_back("SCALES_BF16", s.scales() == DType::bf16 ? "1" : "0");
+      if (s.panels) defines_.emplace_back("PACKING", "4");
     } else if (s.scaled()) {
       defines_.emplace_back("FORMAT", std::to_string(static_cast<int>(s.gate_up_lines->format)));
       defines_.emplace_back("SCALES", std::to_string(static_cast<int>(s.gate_up_lines->scales)));

@@ -35,7 +35,7 @@ HostTensor quantized_input(const Problem& problem, TensorSpec spec, std::uint64_
   const bool down = spec.name.starts_with("down");
   Problem product{"quantized_gemm", problem.dtype, problem.out_dtype, problem.attributes, {}};
   std::erase_if(product.attributes, [](const auto& one) {
-    return one.first == "weights" || one.first == "down_weights";
+    return one.first == "weights" || one.first == "down_weights" || one.first == "packing";
   });
   const WeightFormat format = *(down ? s.down_format : s.format);
   product.attributes.emplace_back("weights", std::string(traits(format).name));

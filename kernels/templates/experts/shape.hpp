@@ -34,6 +34,7 @@ struct Shape {
   std::optional<WeightFormat> down_format;  ///< of down: as gate_up, or both are in blocks
   std::int64_t group = 0;  ///< with int4, int8 and mxfp4: weights that share a scale
   bool zeros = false;      ///< with int4 and int8: whether each group has a zero point
+  bool panels = false;     ///< whether quantised matrices have panels of lines (weight_packing.hpp)
   /// Of scaled matrices: the lines and scales of B in a scaled_grouped_gemm with each.
   std::optional<scaled_gemm::Shape> gate_up_lines, down_lines;
 };

@@ -44,11 +44,9 @@ Shape shape_of(const Problem& problem) {
   shape.format = weight_format_from_string(problem.attribute("weights", "int4")).value();
   shape.group = group_length(problem, shape.format);
   shape.zeros = problem.attribute("zeros", "none") == "groups";
-  if (!in_blocks(shape.format)) {
-    const auto packing = weight_packing_from_string(problem.attribute("packing", "rows")).value();
-    if (in_words(packing)) shape.packing = packing;
-    shape.panels = packing == WeightPacking::panels;
-  }
+  const auto packing = weight_packing_from_string(problem.attribute("packing", "rows")).value();
+  if (in_words(packing) && !in_blocks(shape.format)) shape.packing = packing;
+  shape.panels = packing == WeightPacking::panels;
   return shape;
 }
 
@@ -124,6 +122,30 @@ Result<void> check_weights(const Problem& problem, const Shape& s) {
                                unit, in_blocks(s.format) ? "blocks" : "groups"));
 }
 
+Attribute panels_attribute(const std::string& which) {
+  return {.name = "packing",
+          .help = "rows: " + which +
+                  " rows of weights; panels: panels of 16 rows, units of 16 bytes of each row one "
+                  "after the other, of int4, int8 and mxfp4",
+          .fallback = "rows",
+          .allowed = {"rows", "panels"}};
+}
+
+Problem with_rows(Problem problem) {
+  std::erase_if(problem.attributes, [](const auto& one) { return one.first == "packing"; });
+  return problem;
+}
+
+Result<void> check_panels(const Shape& s) {
+  if (!s.panels) return {};
+  if (in_blocks(s.format)) {
+    return bad_field("packing", "panels", "needs weights int4, int8 or mxfp4");
+  }
+  if (s.n % panel_rows == 0) return {};
+  return bad_field("n", std::to_string(s.n),
+                   fmt::format("must be a multiple of {} with packing panels", panel_rows));
+}
+
 namespace {
 
 std::vector<TensorSpec> tensors(const Problem& problem) {
@@ -159,16 +181,6 @@ Result<void> check_norm(const Problem& problem) {
   const std::string epsilon = problem.attribute("epsilon", "");
   if (s.norm || epsilon.empty()) return {};
   return bad_field("epsilon", epsilon, "needs prologue rmsnorm");
-}
-
-/// Panels are whole, with gates those of gates and of ups each. Rows of groups are whole units.
-Result<void> check_panels(const Shape& s) {
-  if (in_blocks(s.format)) {
-    return bad_field("packing", "panels", "needs weights int4, int8 or mxfp4");
-  }
-  if (s.n % panel_rows == 0) return {};
-  return bad_field("n", std::to_string(s.n),
-                   fmt::format("must be a multiple of {} with packing panels", panel_rows));
 }
 
 /// Packed weights are integers in groups, and words have those of eight rows, or zero points.
@@ -245,10 +257,7 @@ Problem plain(const Problem& problem) {
 /// Returns a product of panels with rows, whose kernels differ only in where they find bytes; else
 /// the product alone.
 Problem unfused(const Problem& problem) {
-  if (!shape_of(problem).panels) return plain(problem);
-  Problem rows = problem;
-  std::erase_if(rows.attributes, [](const auto& one) { return one.first == "packing"; });
-  return rows;
+  return shape_of(problem).panels ? with_rows(problem) : plain(problem);
 }
 
 /// A norm is rmsnorm, a residual add and swiglu silu_mul; a bias stays in the product.

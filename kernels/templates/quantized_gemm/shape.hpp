@@ -73,6 +73,17 @@ void add_group_attributes(std::vector<Attribute>& list, const std::string& line)
 /// Returns all attributes that say how weights are stored: their format, and those of groups.
 std::vector<Attribute> weight_attributes(const std::string& line);
 
+/// Returns the attribute `packing` of weights in rows or in panels, `which` of an operation's
+/// operands.
+Attribute panels_attribute(const std::string& which);
+
+/// Checks that weights are rows, or panels of rows with scales beside them, which are whole with
+/// gates, those of gates and of ups each: rows of groups are whole units.
+Result<void> check_panels(const Shape& shape);
+
+/// Returns the problem with weights in rows.
+Problem with_rows(Problem problem);
+
 /// Checks that rows of weights are whole blocks or groups, and that only integers without a format
 /// of their own have groups and zero points.
 Result<void> check_weights(const Problem& problem, const Shape& shape);

@@ -46,18 +46,26 @@ void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64
 Result<void> check(const Problem& problem) {
   const quantized_gemm::Shape s = shape_of(problem);
   if (auto good = quantized_gemm::check_weights(problem, s); !good) return good;
+  if (auto good = quantized_gemm::check_panels(s); !good) return good;
   if (auto good = grouped_gemm::check_rows(problem); !good) return good;
   if (auto good = grouped_gemm::check_lines(problem, s.products()); !good) return good;
   return check_count(grouped_gemm::unfused(problem), "k", {"n", "k"});
 }
 
-/// Weights as numbers, and a grouped product of these.
+/// Products of panels have the kernels of rows, which find bytes elsewhere.
+Problem unfused(const Problem& problem) {
+  const bool panels = quantized_gemm::shape_of(problem).panels;
+  return panels ? quantized_gemm::with_rows(problem) : grouped_gemm::unfused(problem);
+}
+
+/// Weights as numbers, and a grouped product of these. Weights in panels are as many as in rows.
 std::vector<Problem> parts(const Problem& problem) {
   const quantized_gemm::Shape s = shape_of(problem);
   Problem decode{"dequantize", s.in, s.in, {}, {{"rows", s.groups * s.products()}, {"cols", s.k}}};
   Problem product{"grouped_gemm", s.in, s.out, {}, problem.dims};
   for (const auto& attribute : problem.attributes) {
     const std::string& name = attribute.first;
+    if (name == "packing") continue;
     const bool of_weights = name == "weights" || name == "group" || name == "zeros";
     (of_weights ? decode : product).attributes.push_back(attribute);
   }
@@ -71,6 +79,7 @@ std::vector<Attribute> attributes() {
   }
   list.push_back(grouped_gemm::epilogue_attribute());
   list.push_back(grouped_gemm::routing_attribute());
+  list.push_back(quantized_gemm::panels_attribute("each group's B has"));
   return list;
 }
 
@@ -98,6 +107,7 @@ Operation make_quantized_grouped_gemm() {
       "and a factor's error times the other factor; the output's rounding; rows of no group are "
       "not written";
   grouped_gemm::set_groups(t, quantized_grouped_gemm::tensors);
+  t.unfused = quantized_grouped_gemm::unfused;
   t.dimensions = quantized_grouped_gemm::dimensions();
   t.attributes = quantized_grouped_gemm::attributes();
   t.dtypes = {{DType::f16, DType::f16},

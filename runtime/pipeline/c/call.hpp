@@ -37,4 +37,12 @@ inline kernels::WeightFormat weight_format(greta_weights format, const char* nam
                 name);
 }
 
+/// Returns whether B has panels, of products that don't read words of AWQ and GPTQ.
+inline bool in_panels(std::int64_t packing) {
+  if (packing != GRETA_NOT_PACKED && packing != GRETA_PANELS) {
+    refuse(fmt::format("packing is {}; allowed: GRETA_NOT_PACKED, GRETA_PANELS", packing));
+  }
+  return packing == GRETA_PANELS;
+}
+
 }  // namespace greta::runtime::c

@@ -31,8 +31,12 @@ greta_quantized_gemm_options greta_quantized_gemm_defaults() {
 }
 
 greta_quantized_grouped_gemm_options greta_quantized_grouped_gemm_defaults() {
-  return {sizeof(greta_quantized_grouped_gemm_options), GRETA_INT4, GRETA_NO_ACTIVATION, nullptr,
-          nullptr};
+  return {sizeof(greta_quantized_grouped_gemm_options),
+          GRETA_INT4,
+          GRETA_NO_ACTIVATION,
+          nullptr,
+          nullptr,
+          GRETA_NOT_PACKED};
 }
 
 greta_quantized_experts_options greta_quantized_experts_defaults() {
@@ -42,7 +46,8 @@ greta_quantized_experts_options greta_quantized_experts_defaults() {
           nullptr,
           nullptr,
           nullptr,
-          nullptr};
+          nullptr,
+          GRETA_NOT_PACKED};
 }
 
 greta_rope_append_options greta_rope_append_defaults() {

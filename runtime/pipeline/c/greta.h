@@ -367,6 +367,8 @@ typedef struct greta_quantized_grouped_gemm_options {
   /* as of greta_quantized_gemm(), for each group: [groups, rows of B, ..]; NULL with blocks */
   const greta_tensor* scales;
   const greta_tensor* zeros; /* the same; NULL: none */
+  /* GRETA_NOT_PACKED, or GRETA_PANELS: B has panels of rows, of GRETA_INT4, GRETA_INT8 or GRETA_MXFP4 */
+  int64_t packing;
 } greta_quantized_grouped_gemm_options;
 
 typedef struct greta_quantized_experts_options {
@@ -379,6 +381,7 @@ typedef struct greta_quantized_experts_options {
   const greta_tensor* down_scales;
   const greta_tensor* gate_up_zeros; /* u8, as the scales; NULL: none */
   const greta_tensor* down_zeros;
+  int64_t packing; /* of both matrices, as in greta_quantized_grouped_gemm_options */
 } greta_quantized_experts_options;
 
 typedef struct greta_rope_append_options {
@@ -657,7 +660,7 @@ GRETA_API greta_status greta_repack_weights(greta_operations* operations, const 
 /* The same with panels of rows as b, for products with GRETA_PANELS; n is a multiple of 16. Of
  * GRETA_NOT_PACKED, qweight has rows: u8 [n, bytes] of GRETA_INT4, GRETA_INT8 or GRETA_MXFP4, or f16 or bf16
  * [n, k], as b then; rows have multiples of 16 bytes, and all other operands are NULL, as scales and zero points
- * stay as they are. */
+ * stay as they are. Both may be [groups, n, ..], as of greta_quantized_grouped_gemm(): each group's panels. */
 GRETA_API greta_status greta_repack_to_panels(greta_operations* operations, const greta_tensor* qweight,
                                               const greta_tensor* qscales, const greta_tensor* qzeros,
                                               const greta_tensor* order, const greta_tensor* b,

@@ -196,7 +196,8 @@ greta_status greta_quantized_experts(greta_operations* operations, const greta_t
                           .gate_up_scales = call.maybe(given.gate_up_scales, "gate_up_scales"),
                           .down_scales = call.maybe(given.down_scales, "down_scales"),
                           .gate_up_zeros = call.maybe(given.gate_up_zeros, "gate_up_zeros"),
-                          .down_zeros = call.maybe(given.down_zeros, "down_zeros")});
+                          .down_zeros = call.maybe(given.down_zeros, "down_zeros"),
+                          .panels = in_panels(given.packing)});
   });
 }
 

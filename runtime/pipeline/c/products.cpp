@@ -68,10 +68,7 @@ greta_status greta_gemm(greta_operations* operations, const greta_tensor* a, con
     wanted.norm_weight = call.maybe(given.norm_weight, "norm_weight");
     wanted.norm_epsilon = given.norm_epsilon;
     wanted.tf32x3 = given.tf32x3 != 0;
-    if (given.packing != GRETA_NOT_PACKED && given.packing != GRETA_PANELS) {
-      refuse(fmt::format("packing is {}; allowed: GRETA_NOT_PACKED, GRETA_PANELS", given.packing));
-    }
-    wanted.panels = given.packing == GRETA_PANELS;
+    wanted.panels = in_panels(given.packing);
     return call->gemm(call(a, "a"), call(b, "b"), call(c, "c"), wanted);
   });
 }
@@ -140,7 +137,8 @@ greta_status greta_quantized_grouped_gemm(greta_operations* operations, const gr
                                         {.format = weight_format(given.weights, "weights"),
                                          .scales = call.maybe(given.scales, "scales"),
                                          .zeros = call.maybe(given.zeros, "zeros"),
-                                         .activation = choose_activation(given.activation)});
+                                         .activation = choose_activation(given.activation),
+                                         .panels = in_panels(given.packing)});
   });
 }
 

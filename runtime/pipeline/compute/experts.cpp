@@ -82,6 +82,7 @@ class ExpertsRecorder {
     ExpertsOptions options;
     options.format = chain_.gate_up.format.quantised;
     options.down_format = chain_.down.format.quantised;
+    options.panels = chain_.gate_up.format.panels;
     if (const auto& scaled = chain_.gate_up.format.scaled) {
       options.scaled = ScaledGemmOptions{scaled->numbers, sharing_of(*scaled)};
     }
@@ -133,7 +134,8 @@ class ExpertsRecorder {
                                   {.format = *matrix.format.quantised,
                                    .scales = by_expert(chain_, matrix.scales),
                                    .zeros = by_expert(chain_, matrix.zeros),
-                                   .activation = activation})
+                                   .activation = activation,
+                                   .panels = matrix.format.panels})
           .value();
     } else {
       pipeline_.grouped_gemm(a, b, ends_, out, Layout::nt, activation).value();

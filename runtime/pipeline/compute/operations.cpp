@@ -299,6 +299,7 @@ Result<void> Operations::experts(const Tensor& x, const Tensor& ids, const Tenso
   if (options.down_format && options.down_format != options.format) {
     set(problem, "down_weights", std::string(kernels::traits(*options.down_format).name));
   }
+  if (options.panels) set(problem, "packing", "panels");
   Given given;
   for (const Tensor& one : {x, ids, weights, gate_up}) given.add(one);
   given.add_if(options.gate_up_scales);

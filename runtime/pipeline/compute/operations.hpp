@@ -87,6 +87,8 @@ struct QuantizedGroupedGemmOptions {
   kernels::WeightFormat format = kernels::WeightFormat::int4;
   Tensor scales{}, zeros{};  ///< as in QuantizedGemmOptions, with [groups, rows of B, ..]
   Activation activation = Activation::none;  ///< swiglu and geglu as in grouped_gemm(), or none
+  /// Whether B has panels of 16 rows, of int4, int8 or mxfp4, as of QuantizedGemmOptions.
+  bool panels = false;
 };
 
 /// What shares a scale of a scaled product: all elements of an operand, a row of it, 128 k of a row
@@ -114,6 +116,8 @@ struct ExpertsOptions {
   /// Of matrices of numbers of eight bits with scales, u8, without a format; std::nullopt: they are
   /// not scaled.
   std::optional<ScaledGemmOptions> scaled{};
+  /// Whether gate_up and down have panels of 16 lines, of int4, int8 or mxfp4.
+  bool panels = false;
 };
 
 struct ScaledGroupedGemmOptions : ScaledGemmOptions {
@@ -265,7 +269,8 @@ class Operations {
   /// GPTQ pack them (kernels::WeightPacking): qweight i32, [k, n / 8] of awq, else [k / 8, n] or of
   /// int8 [k / 4, n]; qscales [groups, n], of f16 or bf16. n is a multiple of 8, of panels of 16.
   /// Or panels of rows, whose scales stay as they are: qweight and B are u8 [n, bytes], or of
-  /// numbers f16 or bf16 [n, k]; qscales and scales are empty.
+  /// numbers f16 or bf16 [n, k], or of several matrices [groups, n, ..]; qscales and scales are
+  /// empty.
   Result<void> repack_weights(const Tensor& qweight, const Tensor& qscales, const Tensor& b,
                               const Tensor& scales, const RepackOptions& options = {});
   /// C = (scales_a A) (scales_b B)^T with A [.., k] and B [n, k] of u8, whose bytes are numbers of

@@ -222,6 +222,7 @@ Result<void> Operations::quantized_grouped_gemm(const Tensor& a, const Tensor& b
   if (!problem) return problem.failure();
   if (auto good = set_weights(*problem, options, "k"); !good) return good;
   set_gates(*problem, options.activation);
+  if (options.panels) set(*problem, "packing", "panels");
   Given given;
   given.add(a);
   given.add(b);
@@ -248,8 +249,11 @@ Result<void> Operations::dequantize(const Tensor& b, const Tensor& out,
 
 namespace {
 
-/// Returns the problem of panels of rows.
+/// Returns the problem of panels of rows, of several matrices one after the other.
 Result<Problem> panels_of_rows(const Tensor& rows, const Tensor& b, const RepackOptions& options) {
+  if (b && b.shape().rank() == 3 && b.shape()[1] % kernels::panel_rows != 0) {
+    return refused("repack_weights", "rows of each matrix must be whole panels of 16");
+  }
   const DType type = b.dtype();
   const bool numbers = type == DType::f16 || type == DType::bf16;
   const auto& format = kernels::traits(options.format);
@@ -271,8 +275,12 @@ Result<Problem> panels_of_rows(const Tensor& rows, const Tensor& b, const Repack
 Result<void> Operations::repack_weights(const Tensor& qweight, const Tensor& qscales,
                                         const Tensor& b, const Tensor& scales,
                                         const RepackOptions& options) {
-  if (b && b.shape().rank() != 2) return bad_rank("repack_weights", "B", b, "[n, bytes of a row]");
-  if (options.packing == kernels::WeightPacking::rows) {
+  const bool from_rows = options.packing == kernels::WeightPacking::rows;
+  const std::size_t rank = b ? b.shape().rank() : 2;
+  if (rank != 2 && !(from_rows && rank == 3)) {
+    return bad_rank("repack_weights", "B", b, "[n, bytes of a row], of rows also [groups, n, ..]");
+  }
+  if (from_rows) {
     if (qscales || scales || options.qzeros || options.zeros || options.order) {
       return refused("repack_weights", "of rows B alone is repacked, their scales stay");
     }

@@ -266,6 +266,8 @@ LlamaDeviceWeights upload_weights(Runtime& runtime, const LlamaModel& model, DTy
     panels.repack(to.wo);
     panels.repack(to.gate_up);
     panels.repack(to.down);
+    panels.repack(to.expert_gate_up);
+    panels.repack(to.expert_down);
   }
   return weights;
 }

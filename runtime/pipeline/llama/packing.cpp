@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <functional>
 #include <numeric>
 #include <sstream>
 
@@ -13,14 +15,18 @@ namespace greta::runtime {
 namespace {
 
 /// Matrices that the same rows are multiplied by, and that are one on the device if their formats
-/// are equal.
+/// are equal. Or both matrices of all experts of a layer.
 struct Matrices {
   std::vector<std::string> names;  ///< of stages that multiply by all of them, or by some
-  std::int64_t cols = 0;
+  std::int64_t cols = 0;           ///< with experts those of the first one
   std::vector<std::int64_t> rows;
   std::vector<MatrixFormat*> formats;
+  bool experts = false;
 
-  std::int64_t all_rows() const { return std::accumulate(rows.begin(), rows.end(), 0L); }
+  /// Returns the rows of a matrix on the device.
+  std::int64_t all_rows() const {
+    return experts ? rows.front() : std::accumulate(rows.begin(), rows.end(), 0L);
+  }
   bool may_have_panels() const {
     for (std::size_t i = 0; i < rows.size(); ++i) {
       MatrixFormat same = *formats[i];
@@ -38,6 +44,14 @@ std::vector<Matrices> matrices_of(LlamaConfig& config) {
     LlamaLayerFormats& layer = config.formats.layers[i];
     all.push_back({{"qkv", "q", "k", "v"}, dim, {q, kv, kv}, {&layer.wq, &layer.wk, &layer.wv}});
     all.push_back({{"attn_out"}, q, {dim}, {&layer.wo}});
+    if (config.has_experts(static_cast<std::int64_t>(i))) {
+      const LlamaExperts& e = config.experts;
+      all.push_back({{"experts", "expert_gate_up", "expert_down"},
+                     dim,
+                     {e.count * 2 * e.hidden_dim, e.count * dim},
+                     {&layer.expert_gate_up, &layer.expert_down},
+                     true});
+    }
     const std::int64_t ffn = config.ffn_dim(static_cast<std::int64_t>(i));
     if (ffn == 0) continue;
     all.push_back({{"gate_up", "gate", "up"}, dim, {ffn, ffn}, {&layer.gate, &layer.up}});
@@ -59,7 +73,13 @@ std::vector<std::string> stages_of(const std::string& label) {
   return stages;
 }
 
-/// A product of a pass, and how often a load runs it.
+/// Returns whether a problem reads quantised weights.
+bool reads_weights(const Problem& problem) {
+  const std::array operations{"quantized_gemm", "quantized_grouped_gemm", "experts", "dequantize"};
+  return std::find(operations.begin(), operations.end(), problem.op) != operations.end();
+}
+
+/// A product of a pass, or what decodes its matrix, and how often a load runs it.
 struct CountedProduct {
   std::string stage;  ///< one of those that it computes
   Problem problem;
@@ -74,7 +94,7 @@ std::vector<CountedProduct> products_of(Runtime& runtime, const LlamaConfig& con
     options.batch = pass.batch;
     options.most_tokens = std::max(options.most_tokens, pass.tokens);
     for (const auto& one : llama_operations(runtime, config, dtype, options, pass.tokens)) {
-      if (one.problem.op != "quantized_gemm") continue;
+      if (!reads_weights(one.problem)) continue;
       for (const std::string& stage : stages_of(one.label)) {
         const auto same = [&](const CountedProduct& known) {
           return known.stage == stage && known.problem == one.problem;
@@ -88,63 +108,66 @@ std::vector<CountedProduct> products_of(Runtime& runtime, const LlamaConfig& con
   return all;
 }
 
+/// Returns whether a product reads weights in a format with scales beside them.
+bool reads_format(const Problem& product, const MatrixFormat& format) {
+  const bool group = format.quantised == WeightFormat::mxfp4 ||
+                     std::stoll(product.attribute("group", "128")) == format.group;
+  return group && product.attribute("weights", "int4") == kernels::traits(*format.quantised).name &&
+         (product.attribute("zeros", "none") == "groups") == format.zeros;
+}
+
 /// Returns whether a product multiplies by all of these matrices, or by some of them.
 bool multiplies(const CountedProduct& counted, const Matrices& matrices) {
   const auto& names = matrices.names;
   if (std::find(names.begin(), names.end(), counted.stage) == names.end()) return false;
   const Problem& product = counted.problem;
-  const MatrixFormat& format = *matrices.formats.front();
+  if (!reads_format(product, *matrices.formats.front())) return false;
+  if (matrices.experts) return true;  // their extents are those of the model
   const bool gated = product.attribute("epilogue", "none") == "swiglu";
   const std::int64_t rows = product.dim("n") * (gated ? 2 : 1);
   const bool parts = rows == matrices.all_rows() ||
                      std::count(matrices.rows.begin(), matrices.rows.end(), rows) > 0;
-  const bool group = format.quantised == WeightFormat::mxfp4 ||
-                     std::stoll(product.attribute("group", "128")) == format.group;
-  return parts && group && product.dim("k") == matrices.cols &&
-         product.attribute("weights", "int4") == kernels::traits(*format.quantised).name &&
-         (product.attribute("zeros", "none") == "groups") == format.zeros;
+  return parts && product.dim("k") == matrices.cols;
 }
 
 /// Chooses by what is measured. A product counts by its time with rows, where that is known.
 PackingChoice measured_choice(Runtime& runtime, const Matrices& matrices,
                               const std::vector<CountedProduct>& products) {
+  PackingChoice rows;
   std::vector<WeightedProduct> own;
   for (const CountedProduct& one : products) {
     const auto same = [&](const WeightedProduct& known) { return known.product == one.problem; };
     if (!multiplies(one, matrices) || std::any_of(own.begin(), own.end(), same)) continue;
+    if (one.problem.op == "dequantize") {
+      rows.reason = "rows: some passes decode the weights first";
+      return rows;
+    }
     const Answer answer = runtime.answer(one.problem).value();
     own.push_back({one.problem, one.times * (answer.time ? answer.time->us : 1)});
   }
-  if (own.empty()) {
-    PackingChoice none;
-    none.reason = "rows: no pass multiplies by it";
-    return none;
-  }
+  rows.reason = "rows: no pass multiplies by it";
+  if (own.empty()) return rows;
   return runtime.packing(own).value();
 }
 
-}  // namespace
-
-std::vector<MatrixPacking> pack_matrices(Runtime& runtime, LlamaConfig& config, DType dtype,
-                                         std::span<const CountedPass> passes, WeightsAs how) {
-  std::vector<MatrixPacking> decided;
+/// Returns the matrices of a model, all in rows.
+std::vector<Matrices> matrices_in_rows(LlamaConfig& config) {
   std::vector<Matrices> all = matrices_of(config);
   for (const Matrices& one : all) {
     for (MatrixFormat* const each : one.formats) each->panels = false;
   }
-  const bool some = std::any_of(all.begin(), all.end(),
-                                [](const Matrices& one) { return one.may_have_panels(); });
-  if (how == WeightsAs::panels && !some) {
-    throw Error(Failure{Status::invalid_argument,
-                        "no matrix of the model has rows of int4, int8 or mxfp4 that are whole "
-                        "panels of 16",
-                        {}});
-  }
-  if (how == WeightsAs::rows || !some) return decided;
-  std::vector<CountedProduct> products;
-  if (how == WeightsAs::measured) {
-    products = products_of(runtime, config, dtype, passes);
-  }
+  return all;
+}
+
+bool some_may_have_panels(const std::vector<Matrices>& all) {
+  return std::any_of(all.begin(), all.end(),
+                     [](const Matrices& one) { return one.may_have_panels(); });
+}
+
+/// Packs matrices that may have panels as `choose` says, equal ones alike.
+std::vector<MatrixPacking> pack_each(const std::vector<Matrices>& all,
+                                     const std::function<PackingChoice(const Matrices&)>& choose) {
+  std::vector<MatrixPacking> decided;
   for (const Matrices& one : all) {
     const MatrixFormat& format = *one.formats.front();
     if (!format.quantised || in_blocks(*format.quantised)) continue;
@@ -157,13 +180,10 @@ std::vector<MatrixPacking> pack_matrices(Runtime& runtime, LlamaConfig& config, 
     auto known = std::find_if(decided.begin(), decided.end(), same);
     if (known == decided.end()) {
       MatrixPacking made{one.names.front(), one.all_rows(), one.cols, in_order, 0, {}};
-      if (!one.may_have_panels()) {
-        made.choice.reason = "rows: its parts are no whole panels of 16 rows of one format";
-      } else if (how == WeightsAs::panels) {
-        made.choice.packing = kernels::WeightPacking::panels;
-        made.choice.reason = "panels: forced";
+      if (one.may_have_panels()) {
+        made.choice = choose(one);
       } else {
-        made.choice = measured_choice(runtime, one, products);
+        made.choice.reason = "rows: its parts are no whole panels of 16 rows of one format";
       }
       known = decided.insert(decided.end(), std::move(made));
     }
@@ -173,6 +193,34 @@ std::vector<MatrixPacking> pack_matrices(Runtime& runtime, LlamaConfig& config, 
     for (MatrixFormat* const each : one.formats) each->panels = panels;
   }
   return decided;
+}
+
+}  // namespace
+
+std::vector<MatrixPacking> pack_in_panels(LlamaConfig& config) {
+  const std::vector<Matrices> all = matrices_in_rows(config);
+  if (!some_may_have_panels(all)) {
+    throw Error(Failure{Status::invalid_argument,
+                        "no matrix of the model has rows of int4, int8 or mxfp4 that are whole "
+                        "panels of 16",
+                        {}});
+  }
+  return pack_each(all, [](const Matrices&) {
+    PackingChoice forced;
+    forced.packing = kernels::WeightPacking::panels;
+    forced.reason = "panels: forced";
+    return forced;
+  });
+}
+
+std::vector<MatrixPacking> pack_matrices(Runtime& runtime, LlamaConfig& config, DType dtype,
+                                         std::span<const CountedPass> passes, WeightsAs how) {
+  if (how == WeightsAs::panels) return pack_in_panels(config);
+  const std::vector<Matrices> all = matrices_in_rows(config);
+  if (how == WeightsAs::rows || !some_may_have_panels(all)) return {};
+  const auto products = products_of(runtime, config, dtype, passes);
+  return pack_each(all,
+                   [&](const Matrices& one) { return measured_choice(runtime, one, products); });
 }
 
 }  // namespace greta::runtime

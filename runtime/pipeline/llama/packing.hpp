@@ -33,7 +33,11 @@ struct MatrixPacking {
   PackingChoice choice;
 };
 
-/// Sets MatrixFormat::panels of a model's matrices, but for experts, before its weights are made.
+/// Stores all matrices in panels that may have them, as `panels` of pack_matrices(). Throws Error.
+std::vector<MatrixPacking> pack_in_panels(LlamaConfig& config);
+
+/// Sets MatrixFormat::panels of a model's matrices before its weights are made. Both matrices of a
+/// layer's experts have the same packing, as one operation may read both.
 /// Returns what was decided, in the order of the network; nothing for rows, and for a model without
 /// matrices that may have panels. With `panels` such a model is refused (`invalid_argument`).
 /// Compiles nothing. Throws Error.

@@ -67,14 +67,15 @@ class QuantizedGroupedGemmOptions(Structure):
     """greta_quantized_grouped_gemm_options"""
     _fields_ = [
         ("size", c_size_t), ("weights", c_int32), ("activation", c_int32), ("scales", HANDLE),
-        ("zeros", HANDLE)]
+        ("zeros", HANDLE), ("packing", c_int64)]
 
 
 class QuantizedExpertsOptions(Structure):
     """greta_quantized_experts_options"""
     _fields_ = [
         ("size", c_size_t), ("weights", c_int32), ("down_weights", c_int32), ("gate_up_scales", HANDLE),
-        ("down_scales", HANDLE), ("gate_up_zeros", HANDLE), ("down_zeros", HANDLE)]
+        ("down_scales", HANDLE), ("gate_up_zeros", HANDLE), ("down_zeros", HANDLE),
+        ("packing", c_int64)]
 
 
 class RopeAppendOptions(Structure):

@@ -117,17 +117,19 @@ class Operations:
 
     def quantized_grouped_gemm(self, a: Operand, b: Operand, groups: Operand, c: Operand, *,
                                weights: str = "int4", scales: Operand | None = None,
-                               zeros: Operand | None = None, activation: str = "none") -> None:
+                               zeros: Operand | None = None, activation: str = "none",
+                               packing: str = "rows") -> None:
         """C = A W[group]^T for groups of rows as in grouped_gemm, of which each has quantised weights:
         b is u8 [groups, n, bytes]
 
         weights, scales and zeros are those of quantized_gemm, for each group: [groups, n, ..].
         activation: "none", or with b [groups, 2 n, bytes], a group's gates and then its ups,
-        "swiglu" or "geglu"."""
+        "swiglu" or "geglu". packing "panels": b has panels of 16 rows, of int4, int8 or mxfp4."""
         self._call("quantized_grouped_gemm", {"a": a, "b": b, "groups": groups, "c": c}, options={
             "weights": choose(_choices.WEIGHTS, weights, "weights"),
             "activation": choose(_choices.ACTIVATIONS, activation, "activation"),
-            "scales": scales, "zeros": zeros})
+            "scales": scales, "zeros": zeros,
+            "packing": 4 * choose(("rows", "panels"), packing, "packing")})
 
     def scaled_gemm(self, a: Operand, b: Operand, scales_a: Operand, scales_b: Operand, c: Operand,
                     *, numbers: str = "e4m3", scales: str = "tensor",
@@ -299,7 +301,8 @@ class Operations:
                 out: Operand, *, format: str = "dense", gate_up_scales: Operand | None = None,
                 down_scales: Operand | None = None, gate_up_zeros: Operand | None = None,
                 down_zeros: Operand | None = None, down_format: str | None = None,
-                numbers: str | None = None, sharing: str | None = None) -> None:
+                numbers: str | None = None, sharing: str | None = None,
+                packing: str = "rows") -> None:
         """out [.., dim] = the sum over each token's experts, ids i32 [.., top_k], of weights f32 [..,
         top_k] times down (silu(gate x) * (up x)), for up to 64 tokens
 
@@ -308,6 +311,7 @@ class Operations:
         one of the weights of quantized_gemm, whose rows of b are u8 lines of both then; "int4" and
         "int8" have scales [experts, 2 hidden, groups] and [experts, dim, groups], and may have zero
         points u8 like these; "mxfp4" has such scales u8, of groups of 32. down_format: of down, where both are in blocks of GGUF files; None: as format.
+        packing "panels": both have panels of 16 lines, of "int4", "int8" or "mxfp4".
 
         sharing: "tensor", "row" or "block" of matrices u8 whose bytes are numbers as in scaled_gemm,
         by default "e4m3"; gate_up_scales and down_scales are f32 as scales_b of scaled_grouped_gemm
@@ -315,6 +319,9 @@ class Operations:
         and numbers is not given."""
         beside = {"gate_up_scales": gate_up_scales, "down_scales": down_scales,
                   "gate_up_zeros": gate_up_zeros, "down_zeros": down_zeros}
+        panels = choose(("rows", "panels"), packing, "packing")
+        if panels and format == "dense":
+            raise ValueError("packing panels: needs format int4, int8 or mxfp4")
         if sharing is not None:
             if format != "dense" or any(one is not None for one in (gate_up_zeros, down_zeros, down_format)):
                 raise ValueError("scaled matrices have no format and no zero points")
@@ -339,6 +346,7 @@ class Operations:
                    options={"weights": choose(_choices.WEIGHTS, format, "format"),
                             "down_weights": WEIGHTS["GRETA_SAME_WEIGHTS"] if down_format is None
                             else choose(_choices.WEIGHTS, down_format, "down_format"),
+                            "packing": 4 * panels,
                             **beside})
 
     def dequantize(self, b: Operand, out: Operand, *, weights: str = "int4",
@@ -360,7 +368,8 @@ class Operations:
         stored weight order[i]; a's columns need the same order.
 
         to="panels": b has panels of 16 rows, units of 16 bytes of each row in turn, with
-        packing="rows" of rows, qweight u8 [n, bytes] or numbers [n, k]; others are None."""
+        packing="rows" of rows, qweight u8 [n, bytes] or numbers [n, k]; others are None. Both may be
+        [groups, n, ..], as of quantized_grouped_gemm."""
         panels = choose(("rows", "panels"), to, "to")
         self._call(("repack_weights", "repack_to_panels")[panels],
                    {"qweight": qweight, "qscales": qscales, "qzeros": qzeros, "order": order, "b": b,

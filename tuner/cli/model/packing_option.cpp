@@ -19,6 +19,25 @@ void add_packing_option(CLI::App& command, std::string& choice) {
       ->capture_default_str();
 }
 
+void add_tuned_packing_option(CLI::App& command, std::string& choice) {
+  command
+      .add_option("--packing", choice,
+                  "How int4, int8 and mxfp4 matrices are stored while the model is tuned: in rows, "
+                  "in panels of 16 rows, or any: in rows and then in panels, each with half of the "
+                  "budget, so that greta-run --packing auto has times of both (docs/llama.md)")
+      ->check(CLI::IsMember({"rows", "panels", "any"}))
+      ->type_name("PACKING")
+      ->capture_default_str();
+}
+
+void apply_panels(LlamaConfig& config, const std::string& choice) {
+  try {
+    pack_in_panels(config);
+  } catch (const Error& error) {
+    throw CommandError(exit_usage, fmt::format("--packing {}: {}", choice, error.what()));
+  }
+}
+
 std::vector<MatrixPacking> apply_packing(Runtime& runtime, LlamaConfig& config, DType dtype,
                                          const std::vector<CountedPass>& passes,
                                          const std::string& choice) {

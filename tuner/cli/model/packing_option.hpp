@@ -11,6 +11,10 @@
 namespace greta::tuner::cli {
 
 void add_packing_option(CLI::App& command, std::string& choice);
+/// The option of `greta-tune model`: rows, panels or any.
+void add_tuned_packing_option(CLI::App& command, std::string& choice);
+/// Stores a model's quantised matrices in panels. Throws CommandError if it has none.
+void apply_panels(LlamaConfig& config, const std::string& choice);
 
 /// Decides how a model's quantised matrices are packed, as --packing says. Throws CommandError.
 std::vector<MatrixPacking> apply_packing(Runtime& runtime, LlamaConfig& config, DType dtype,

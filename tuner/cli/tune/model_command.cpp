@@ -8,6 +8,7 @@
 #include "runtime/device/system/utc.hpp"
 #include "runtime/device/text/printable.hpp"
 #include "tuner/cli/model/model_options.hpp"
+#include "tuner/cli/model/packing_option.hpp"
 #include "tuner/cli/options/device_options.hpp"
 #include "tuner/cli/options/tuning_options.hpp"
 #include "tuner/cli/program/interrupt.hpp"
@@ -34,13 +35,14 @@ struct ModelOptions {
   std::string path;  ///< a model with weights; empty: an architecture
   ArchitectureChoice model;
   std::string dtype;
+  std::string packing = "rows";  ///< of quantised matrices: rows, panels or any
 };
 
 /// Prints the events of a model's tuning to standard error, and writes results to CSV files.
 class ModelReport final : public ModelObserver {
  public:
-  ModelReport(const TuningOptions& options, const ModelLoad& load)
-      : options_(options), load_(load), files_(options) {}
+  ModelReport(const TuningOptions& options, const ModelLoad& load, double budget_s)
+      : options_(options), load_(load), budget_s_(budget_s), files_(options) {}
 
   void on_problems(const std::vector<ModelChange>& changes) override {
     const auto problems = format_count(static_cast<std::int64_t>(changes.size()), "problem");
@@ -60,12 +62,12 @@ class ModelReport final : public ModelObserver {
                     format_count(static_cast<std::int64_t>(problems), "problem"), plan.tuning_s,
                     format_count(static_cast<std::int64_t>(chains), "alternative"),
                     plan.comparing_s, plan.total_s));
-    if (plan.least_s > read_budget(options_.budget).amount()) {
-      tell(
-          fmt::format("--budget {} is shorter than the least that this model takes, {:.0f} s: what "
-                      "does not fit "
-                      "is skipped",
-                      options_.budget, plan.least_s));
+    if (plan.least_s > budget_s_) {
+      tell(fmt::format(
+          "--budget {} is shorter than the least that this model takes, {:.0f} s: what "
+          "does not fit "
+          "is skipped",
+          options_.budget, plan.least_s * read_budget(options_.budget).amount() / budget_s_));
     }
   }
   void on_distribution(const Distribution& distribution) override {
@@ -104,6 +106,7 @@ class ModelReport final : public ModelObserver {
  private:
   const TuningOptions& options_;
   const ModelLoad& load_;
+  double budget_s_;  ///< of a packing
   mutable std::mutex mutex_;
   std::string running_ = "waiting for the device";
   ResultFiles files_;
@@ -185,6 +188,7 @@ std::string result_text(const ModelResult& result, const std::string& database) 
     table.add({change.problem.key(), format_share(change.share), micro,
                change.end_to_end ? ratio_text(*change.end_to_end) : "-",
                change.kept                             ? change.together ? "yes, together" : "yes"
+               : change.kept_for_packing               ? "for --packing auto"
                : change.together                       ? "no, together"
                : change.out_of_time                    ? "no time"
                : change.of_chain && !change.end_to_end ? "not in the model"
@@ -200,13 +204,9 @@ std::string result_text(const ModelResult& result, const std::string& database) 
          fmt::format("the model: {}\nkept in {}\n", whole, database);
 }
 
-int tune_model(const ModelOptions& options) {
-  const ModelTunerOptions tuner_options = model_tuner_options(options);
-  if (options.tuning.json_lines)
-    throw CommandError(exit_usage, "--json-lines: not with the command model");
-  catch_interrupts(interrupt_patience);
-  Terminal terminal(verbosity(options.tuning));
-  ModelReport report(options.tuning, tuner_options.load);
+/// Tunes the model with its matrices in one packing, and prints the result.
+void tune_packed(const ModelOptions& options, const ModelTunerOptions& tuner_options,
+                 Terminal& terminal, ModelReport& report) {
   const auto tuner = value_of(ModelTuner::open(tuner_options, terminal, report, stop_requested()));
   const ModelResult result = [&] {
     const OverrunWatch watch(
@@ -222,6 +222,33 @@ int tune_model(const ModelOptions& options) {
     throw CommandError(exit_failed, "the report can't be written; kept winners are stored");
   }
   value_of(tuner->finish(result));
+}
+
+int tune_model(const ModelOptions& options) {
+  ModelTunerOptions of_rows = model_tuner_options(options);
+  if (options.tuning.json_lines)
+    throw CommandError(exit_usage, "--json-lines: not with the command model");
+  std::vector<std::pair<std::string, ModelTunerOptions>> runs;
+  const bool any = options.packing == "any";
+  if (any) {
+    of_rows.keep_packings = true;
+    of_rows.tuner.budget = of_rows.tuner.budget.part(0.5);
+    runs.emplace_back("rows", of_rows);
+  }
+  runs.emplace_back(any ? "panels" : options.packing, std::move(of_rows));
+  if (options.packing != "rows") {
+    ModelTunerOptions& of_panels = runs.back().second;
+    apply_panels(of_panels.config, options.packing);
+    if (of_panels.weights) of_panels.weights->config = of_panels.config;
+  }
+  catch_interrupts(interrupt_patience);
+  Terminal terminal(verbosity(options.tuning));
+  const ModelTunerOptions& first = runs.front().second;
+  ModelReport report(options.tuning, first.load, first.tuner.budget.amount());
+  for (const auto& [packing, tuner_options] : runs) {
+    if (any) print_text(fmt::format("{}packing {}\n", packing == "rows" ? "" : "\n", packing));
+    tune_packed(options, tuner_options, terminal, report);
+  }
   report.write_page();
   return exit_done;
 }
@@ -237,6 +264,7 @@ void add_model_command(CLI::App& app, Action& action) {
       "A Llama: a folder in the format of Hugging Face, a GGUF file, or a checkpoint of llama2.c");
   add_architecture_options(*command, options->model);
   command->add_option("--dtype", options->dtype, converted_types_text() + " [the model's, or f16]");
+  add_tuned_packing_option(*command, options->packing);
   add_tuning_options(*command, options->tuning, "10m", {"vendor", "rounded_weights"});
   command->callback([&action, options] { action = [options] { return tune_model(*options); }; });
 }
