@@ -403,6 +403,23 @@ class BenchSchema(BenchCase):
             with self.subTest(mistake=mistake):
                 self.assertFalse(check.is_valid(mistake))
 
+    def test_numbers_are_integers_by_their_values(self):
+        """As JSON Schema says: 64.0 is an integer, 64.5 is none."""
+        import jsonschema
+        check = jsonschema.Draft202012Validator(json.loads(self.bench("schema").stdout))
+        product = {"op": "quantized_gemm", "m": 1, "n": 16, "k": 64}
+        for preset, good in (({"batch": 2.0, "problems": [dict(product, k=64.0, group=64.0)]}, True),
+                             ({"batch": 2e0, "problems": [dict(product, m=[1.0, 2], group="64")]}, True),
+                             ({"batch": 2.5, "problems": [product]}, False),
+                             ({"problems": [dict(product, k=64.5)]}, False),
+                             ({"problems": [dict(product, group=64.5)]}, False)):
+            with self.subTest(preset=preset):
+                self.assertEqual(check.is_valid(preset), good)
+                file = self.folder / "numbers.json"
+                file.write_text(json.dumps(dict(preset, measure=False)))
+                result = self.bench("run", file, "--device", "hip-host:0")
+                self.assertEqual(result.returncode, 0 if good else 2, result.stdout + result.stderr)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -44,10 +46,19 @@ std::string joined(const std::vector<std::string>& names) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
+// Returns a number without a fraction as an integer: 64.0 is one by JSON Schema, and 64 as text.
+json integer_of(const json& value) {
+  constexpr double most = 0x1p53;
+  if (!value.is_number_float()) return value;
+  const double number = value.get<double>();
+  if (std::trunc(number) != number || std::abs(number) > most) return value;
+  return static_cast<std::int64_t>(number);
+}
+
 // Returns a scalar as the text that a command line would contain.
 std::string scalar_text(const json& value, const std::string& place) {
   if (value.is_string()) return value.get<std::string>();
-  if (value.is_number()) return value.dump();
+  if (value.is_number()) return integer_of(value).dump();
   refuse(place, "must be a number or text");
 }
 
@@ -250,7 +261,8 @@ void read_entry(const Catalog& catalog, const json& entry, const std::filesystem
   }
 }
 
-int read_whole(const json& value, const std::string& place, int least, int most) {
+int read_whole(const json& given, const std::string& place, int least, int most) {
+  const json value = integer_of(given);
   const bool whole = value.is_number_integer() &&
                      (!value.is_number_unsigned() || value.get<std::uint64_t>() <= 1'000'000);
   const auto number = whole ? value.get<std::int64_t>() : std::int64_t{-1};
