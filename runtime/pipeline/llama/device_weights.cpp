@@ -146,6 +146,17 @@ void upload_experts(Runtime& runtime, const LlamaLayer& from, const LlamaDeviceL
   }
 }
 
+/// Calls visit(matrix) for each matrix of a layer that may be quantised.
+template <typename Layer, typename Visit>
+void for_each_matrix(Layer& layer, const Visit& visit) {
+  for (auto* const projection : {&layer.qkv, &layer.gate_up}) {
+    for (auto& segment : projection->segments) visit(segment);
+  }
+  for (auto* const matrix : {&layer.wo, &layer.down, &layer.expert_gate_up, &layer.expert_down}) {
+    visit(*matrix);
+  }
+}
+
 /// Makes panels of the rows of matrices whose format has them.
 class PanelMaker {
  public:
@@ -162,9 +173,6 @@ class PanelMaker {
     queue_->repack_weights(matrix.values, {}, panels, {}, options).value();
     queue_->synchronize().value();
     matrix.values = std::move(panels);  // whose rows are freed
-  }
-  void repack(Projection& projection) {
-    for (WeightMatrix& segment : projection.segments) repack(segment);
   }
 
  private:
@@ -227,6 +235,16 @@ std::uint64_t weight_bytes(const LlamaConfig& config, DType dtype) {
   return bytes;
 }
 
+std::uint64_t repacking_bytes(const LlamaDeviceWeights& weights) {
+  std::uint64_t most = 0;
+  const auto visit = [&](const WeightMatrix& matrix) {
+    if (matrix.format.panels) most = std::max<std::uint64_t>(most, matrix.values.bytes());
+  };
+  visit(weights.head);
+  for (const LlamaDeviceLayer& layer : weights.layers) for_each_matrix(layer, visit);
+  return most;
+}
+
 LlamaDeviceWeights upload_weights(Runtime& runtime, const LlamaModel& model, DType dtype) {
   const LlamaWeights& from = model.weights;
   if (const std::string& unread = model.config.formats.unread_experts; !unread.empty()) {
@@ -262,12 +280,7 @@ LlamaDeviceWeights upload_weights(Runtime& runtime, const LlamaModel& model, DTy
       upload_numbers(runtime, layer.q_norm, to.q_norm);
       upload_numbers(runtime, layer.k_norm, to.k_norm);
     }
-    panels.repack(to.qkv);
-    panels.repack(to.wo);
-    panels.repack(to.gate_up);
-    panels.repack(to.down);
-    panels.repack(to.expert_gate_up);
-    panels.repack(to.expert_down);
+    for_each_matrix(to, [&](WeightMatrix& matrix) { panels.repack(matrix); });
   }
   return weights;
 }

@@ -44,6 +44,10 @@ LlamaDeviceWeights make_weights(const LlamaConfig& config, DType dtype, const Te
 /// Returns the size of an architecture's weights.
 std::uint64_t weight_bytes(const LlamaConfig& config, DType dtype);
 
+/// Returns the memory that upload_weights() needs beside the weights until it is done: the largest
+/// matrix whose rows become panels.
+std::uint64_t repacking_bytes(const LlamaDeviceWeights& weights);
+
 /// Copies a model's weights to the device: matrices in their formats, which LlamaModel::config must
 /// have, all others rounded to `dtype`. Throws Error.
 LlamaDeviceWeights upload_weights(Runtime& runtime, const LlamaModel& model, DType dtype);

@@ -61,7 +61,8 @@ void count_memory(Runtime& runtime, LlamaNeeds& needs, const LlamaDeviceWeights&
 
 void LlamaNeeds::check(const DeviceInfo& device) const {
   if (total() <= device.memory_bytes) return;
-  const std::string shared = runners == 1 ? "" : fmt::format(", these {} times", runners);
+  std::string shared = runners == 1 ? "" : fmt::format(", these {} times", runners);
+  if (repacking > 0) shared += fmt::format("; or while panels are made {:.2f}", gib(repacking));
   throw Error(Failure{
       Status::out_of_memory,
       fmt::format("the model does not fit {}: it needs {:.2f} GiB (weights {:.2f}; caches of {} "
@@ -84,6 +85,7 @@ LlamaNeeds llama_needs(Runtime& runtime, const LlamaConfig& config, DType dtype,
   Counter counter;
   const LlamaDeviceWeights weights = make_weights(config, dtype, counter.maker());
   needs.weights = counter.take();
+  needs.repacking = rounded(repacking_bytes(weights));
   const LlamaMemory memory =
       make_memory(config, dtype, LlamaMemorySizes::of(config, options), counter.maker());
   std::set<LlamaPassShape> shapes{{options.batch, 1}};
@@ -108,6 +110,7 @@ LlamaNeeds llama_needs(Runtime& runtime, const LlamaConfig& config, DType dtype,
   Counter counter;
   const LlamaDeviceWeights weights = make_weights(config, dtype, counter.maker());
   needs.weights = counter.take();
+  needs.repacking = rounded(repacking_bytes(weights));
   const LlamaMemory memory =
       make_memory(config, dtype, batch_memory_sizes(config, options), counter.maker());
   count_memory(runtime, needs, weights, memory, shapes, counter.take());

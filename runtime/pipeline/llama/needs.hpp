@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <set>
 #include <vector>
@@ -17,10 +18,14 @@ struct LlamaNeeds {
   std::uint64_t caches = 0;   ///< of keys and values
   std::uint64_t buffers = 0;  ///< inputs and outputs: ids, positions, angles, logits
   std::uint64_t passes = 0;   ///< temporaries and workspaces of all passes
+  /// A second copy of a matrix while weights are loaded, before the others are allocated.
+  std::uint64_t repacking = 0;
   std::int64_t capacity = 0;  ///< number of tokens that the caches hold
   std::int64_t runners = 1;   ///< each has caches, buffers and passes; they share the weights
 
-  std::uint64_t total() const { return weights + each() * static_cast<std::uint64_t>(runners); }
+  std::uint64_t total() const {
+    return weights + std::max(repacking, each() * static_cast<std::uint64_t>(runners));
+  }
   /// Returns the memory of one runner.
   std::uint64_t each() const { return caches + buffers + passes; }
   /// Throws Error (`out_of_memory`) with all sizes if the total exceeds the device's memory.

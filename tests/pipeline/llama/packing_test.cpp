@@ -31,7 +31,9 @@ struct Products {
 Products products_of(const PipelineGraph& pass) {
   Products products;
   for (const RecordedOperation& one : pass.operations()) {
-    if (one.prepared == nullptr || one.prepared->problem.op != "quantized_gemm") continue;
+    if (one.prepared == nullptr) continue;
+    const std::string& op = one.prepared->problem.op;
+    if (op != "quantized_gemm" && op != "quantized_grouped_gemm" && op != "experts") continue;
     ++products.all;
     products.panels += one.prepared->problem.attribute("packing", "rows") == "panels" ? 1 : 0;
   }
@@ -96,6 +98,69 @@ TEST_P(LlamaInPanels, AlsoIfItIsQuantisedOnLoading) {
     quantise(model, how, DType::f16);
     expect_equal(model);
   }
+}
+
+/// Each matrix is there twice while its rows become panels, before there are caches.
+TEST_P(LlamaInPanels, NeedsALargestMatrixTwiceWhileItIsLoaded) {
+  TinyLlama{.dim = 128, .hidden = 512, .heads = 8, .kv_heads = 4}.write(folder_.path());
+  LlamaModel model = load_llama(folder_.path());
+  quantise(model, Quantisation::int4, DType::f16);
+  const auto needs = [&] {
+    return llama_needs(*runtime_, model.config, DType::f16, {.capacity = 32}, 12);
+  };
+  LlamaNeeds rows = needs();
+  EXPECT_EQ(rows.repacking, 0U);
+  pack_in_panels(model.config);
+  LlamaNeeds panels = needs();
+  EXPECT_EQ(panels.repacking, 2U * 512 * 128 / 2);  // gates and ups
+  EXPECT_EQ(panels.weights, rows.weights);
+  panels.caches = panels.buffers = panels.passes = 0;  // those of a small model are larger
+  EXPECT_EQ(panels.total(), panels.weights + panels.repacking);
+  DeviceInfo device = runtime_->device().info();
+  device.memory_bytes = panels.total() - 1;
+  EXPECT_THROW(panels.check(device), Error);
+  const auto weights = upload_weights(*runtime_, model, DType::f16);
+  const auto memory = runtime_->device().memory();
+  EXPECT_EQ(memory.in_use_bytes, panels.weights);
+  EXPECT_GE(memory.peak_bytes, panels.total());
+}
+
+/// By the operation for few tokens, and by grouped products.
+TEST_P(LlamaInPanels, AlsoItsExperts) {
+  TinyLlama{.dim = 128, .hidden = 64, .heads = 8, .kv_heads = 4, .kind = "mixtral"}.write(
+      folder_.path());
+  for (const char* rule : {"expert_ffn: fused", "expert_ffn: quantised"}) {
+    SCOPED_TRACE(rule);
+    SetUp();
+    runtime_->use(rule).value();
+    LlamaModel model = load_llama(folder_.path());
+    quantise(model, Quantisation::mxfp4, DType::f16);
+    expect_equal(model);
+    EXPECT_TRUE(model.config.formats.layers[1].expert_gate_up.panels);
+    EXPECT_TRUE(model.config.formats.layers[1].expert_down.panels);
+  }
+}
+
+/// Rows stay where a pass decodes the experts: panels are not decoded.
+TEST_P(LlamaInPanels, ExpertsThatAreDecodedStayRows) {
+  TinyLlama{.dim = 128, .hidden = 64, .heads = 8, .kv_heads = 4, .kind = "mixtral"}.write(
+      folder_.path());
+  LlamaModel model = load_llama(folder_.path());
+  quantise(model, Quantisation::mxfp4, DType::f16);
+  const auto reason = [&] {
+    const auto decided =
+        pack_matrices(*runtime_, model.config, DType::f16, passes, WeightsAs::measured);
+    const auto experts = std::find_if(decided.begin(), decided.end(), [](const MatrixPacking& one) {
+      return one.name == "experts";
+    });
+    if (experts == decided.end()) return std::string("there are no experts");
+    EXPECT_EQ(experts->matrices, 2);
+    return experts->choice.reason;
+  };
+  EXPECT_EQ(reason(), "rows: 2 of 2 products are not measured in both packings");
+  SetUp();
+  runtime_->use("expert_ffn: parts").value();
+  EXPECT_EQ(reason(), "rows: some passes decode the weights first");
 }
 
 TEST_P(LlamaInPanels, PartsMustBeWholePanels) {
