@@ -20,6 +20,12 @@ def q8_0(*shape):
     return (q * scales.astype("float64")).reshape(shape), blocks
 
 
+def in_panels(rows):
+    """Returns bytes [.., n, bytes] of rows as panels of 16 rows, units of 16 bytes of each row in turn."""
+    units = rows.reshape(*rows.shape[:-2], rows.shape[-2] // 16, 16, rows.shape[-1] // 16, 16)
+    return np.ascontiguousarray(units.swapaxes(-3, -2)).reshape(rows.shape)
+
+
 def of_experts(rows, chosen, shares, gates, downs):
     """Returns what experts() computes."""
     expected, hidden = np.zeros(rows.shape), downs.shape[2]
@@ -48,6 +54,20 @@ class OnEachDevice(OneDevice):
         self.runtime.experts(x, ids, weights, *packed, out, format="int4", gate_up_scales=gate_up_scales,
                              down_scales=down_scales, gate_up_zeros=gate_up_zeros, down_zeros=down_zeros)
         self.check(out, expected)
+        panels = [self.runtime.empty(one.shape, "u8") for one in packed]
+        for rows, to in zip(packed, panels):
+            self.runtime.repack_weights(rows, None, to, None, packing="rows", to="panels")
+            np.testing.assert_array_equal(to.numpy(), in_panels(rows.numpy()))
+        again = self.runtime.empty((3, 32))
+        self.runtime.experts(x, ids, weights, *panels, again, format="int4", gate_up_scales=gate_up_scales,
+                             down_scales=down_scales, gate_up_zeros=gate_up_zeros, down_zeros=down_zeros,
+                             packing="panels")
+        np.testing.assert_array_equal(again.numpy(), out.numpy())
+        with self.assertRaisesRegex(ValueError, "packing panels: needs format int4"):
+            self.runtime.experts(x, ids, weights, *packed, out, packing="panels")
+        with self.assertRaisesRegex(greta.GretaError, "rows of each matrix must be whole panels of 16"):
+            self.runtime.repack_weights(*self.make(np.zeros((2, 8, 16), "uint8"))[:1], None,
+                                        self.runtime.empty((2, 8, 16), "u8"), None, packing="rows", to="panels")
         numbers = self.runtime.empty((64, 32))
         b, s, z = self.make(integers[0][1][:, 0::2] | integers[0][1][:, 1::2] << 4, scales[0][1], zeros[0][1])
         self.runtime.dequantize(b, numbers, scales=s, zeros=z)
@@ -216,6 +236,20 @@ class OnEachDevice(OneDevice):
             self.runtime.quantized_grouped_gemm(a, b, ends, c)
         with self.assertRaisesRegex(greta.GretaError, "none, swiglu or geglu"):
             self.runtime.quantized_grouped_gemm(a, b, ends, c, scales=s, zeros=z, activation="silu")
+
+    def test_quantized_grouped_gemm_of_panels(self):
+        x, rows = values(12, 64).astype("float16"), RANDOM.integers(0, 256, (2, 32, 64)).astype("uint8")
+        scales = (values(2, 32, 2) / 256).astype("float16")
+        a, b, panels, s, ends = self.make(x, rows, in_panels(rows), scales, np.array([5, 12], "int32"))
+        products = [self.runtime.empty((12, 32)) for _ in range(2)]
+        for given, packing, c in zip((b, panels), ("rows", "panels"), products):
+            self.runtime.quantized_grouped_gemm(a, given, ends, c, weights="int8", scales=s, packing=packing)
+        np.testing.assert_array_equal(products[0].numpy(), products[1].numpy())
+        each = rows.view("int8").reshape(2, 32, 2, 32) * scales[..., None].astype("float64")
+        self.check(products[1], np.concatenate([x[:5].astype("float64") @ each[0].reshape(32, 64).T,
+                                                x[5:].astype("float64") @ each[1].reshape(32, 64).T]))
+        with self.assertRaisesRegex(greta.InvalidArgumentError, "^packing is 'awq'; there are rows, panels$"):
+            self.runtime.quantized_grouped_gemm(a, b, ends, products[0], scales=s, packing="awq")
 
     def test_quantized_grouped_gemm_of_blocks_with_gates(self):
         x, (weights, blocks) = values(3, 6, 32), q8_0(3, 16, 32)

@@ -64,7 +64,7 @@ class Runtimes(Case):
             odd = runtime.packing(["quantized_gemm dtype=f16 m=1 n=24 k=256"], predict=True)
             self.assertEqual((odd["packing"], odd["products"]), ("rows", []))
             self.assertIn("must be a multiple of 16", odd["reason"])
-            self.assert_refused(greta.InvalidArgumentError, "for products of gemm and quantized_gemm with packing=rows",
+            self.assert_refused(greta.InvalidArgumentError, "for products whose weights may be rows or panels, with packing=rows",
                                 runtime.packing, ["softmax rows=4 cols=4"])
             self.assert_refused(greta.InvalidArgumentError, "weights has 1 numbers for 2 products", runtime.packing,
                                 [product.format(1)] * 2, [1])
