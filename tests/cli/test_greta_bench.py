@@ -417,7 +417,7 @@ class BenchSchema(BenchCase):
                 self.assertEqual(check.is_valid(preset), good)
                 file = self.folder / "numbers.json"
                 file.write_text(json.dumps(dict(preset, measure=False)))
-                result = self.bench("run", file, "--device", "hip-host:0")
+                result = self.bench("--preset", file, "--device", "hip-host:0")
                 self.assertEqual(result.returncode, 0 if good else 2, result.stdout + result.stderr)
 
 

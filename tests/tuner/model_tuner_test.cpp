@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/chains/chains.hpp"
 #include "tests/layers.hpp"
 #include "tests/temporary_folder.hpp"
 
@@ -49,6 +50,26 @@ TEST_F(ModelTunerTest, OneDeviceIsTuned) {
 TEST_F(ModelTunerTest, AnApplicationsDatabaseExists) {
   options_.tuner.application = {folder_ / "nothing.db"};
   EXPECT_EQ(bad_field_of(options_), "shipped");
+}
+
+/// Two alternatives may be faster one after the other, of which the database has the last one.
+TEST(ModelChains, HaveOneChoice) {
+  const auto change = [](std::int64_t rows, const char* alternative) {
+    ChainChange one;
+    one.chain = kernels::gate_up_chain(DType::f16, rows, 64, 32);
+    one.alternative = alternative;
+    one.kept = true;
+    return one;
+  };
+  std::vector<ChainChange> all{change(1, "gated"), change(16, "gated"), change(1, "fused"),
+                               change(1, "normed")};
+  all[3].kept = false;
+  replace_others(all, all[2]);
+  EXPECT_TRUE(all[0].replaced && !all[0].kept);
+  for (const std::size_t other : {1U, 2U}) {
+    EXPECT_TRUE(all[other].kept && !all[other].replaced) << other;
+  }
+  EXPECT_FALSE(all[3].kept || all[3].replaced);
 }
 
 TEST_F(ModelTunerTest, TheStrategyIsKnown) {

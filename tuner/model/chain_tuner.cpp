@@ -153,6 +153,14 @@ StoredWinner ModelTuner::choice_of(const ChainChange& change, const PhaseTimes& 
   return choice;
 }
 
+void replace_others(std::vector<ChainChange>& all, const ChainChange& kept) {
+  for (ChainChange& one : all) {
+    if (!(one.chain == kept.chain) || one.alternative == kept.alternative || !one.kept) continue;
+    one.kept = false;
+    one.replaced = true;
+  }
+}
+
 /// Times the model with an alternative, and stores the choice if that is significantly faster.
 void ModelTuner::judge_chain(const Bench& bench, Best& best, ChainChange& change, double limit_s) {
   const auto now = best.runtime->choose(change.chain);
@@ -206,6 +214,7 @@ void ModelTuner::judge_chains(const Bench& bench, Best& best, double until_s) {
       change.out_of_time = error.status() == Status::interrupted && !change.end_to_end;
     }
     result_.chains[i] = change;
+    if (change.kept) replace_others(result_.chains, change);
     if (change.end_to_end) last_s = watch.seconds();
     timed = timed || change.end_to_end.has_value();
     if (change.kept) find_chains(*best.timer);

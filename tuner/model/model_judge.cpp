@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <array>
 
-#include "db/lookup/packing_choice.hpp"
+#include "runtime/pipeline/llama/packing.hpp"
 #include "tuner/model/model_tuner.hpp"
 #include "tuner/model/scratch_database.hpp"
 
@@ -165,10 +165,9 @@ void ModelTuner::judge_problems(const Bench& bench, Best& best, std::vector<Mode
 void ModelTuner::keep_packings(const Bench& bench, Best& best) {
   Contents add;
   for (ModelChange& change : result_.changes) {
-    const Operation* const operation = options_.tuner.catalog.find(change.problem.op);
     const bool slower = change.end_to_end && change.end_to_end->high < 1;
     if (!change.winner || change.kept || change.of_chain || change.out_of_time || slower ||
-        operation == nullptr || !db::has_packings(*operation) || is_pinned(change.problem)) {
+        !may_be_packed(change.problem) || is_pinned(change.problem)) {
       continue;
     }
     add = with(std::move(add), *change.winner);

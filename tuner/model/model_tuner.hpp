@@ -62,9 +62,14 @@ struct ChainChange {
   /// The time of the phase with `instead_of` divided by that with the alternative.
   std::optional<Interval> end_to_end;
   bool kept = false;
+  bool replaced = false;     ///< it was kept until another alternative of the chain was better
   bool out_of_time = false;  ///< the budget ended before it was timed
   std::string why_not;       ///< why the model can't run with it; empty: it can
 };
+
+/// Notes in the other alternatives of the chain that `kept` is what runs now: a chain has one
+/// choice.
+void replace_others(std::vector<ChainChange>& all, const ChainChange& kept);
 
 struct ModelResult {
   std::vector<ModelChange> changes;  ///< one per problem, by its share of the time

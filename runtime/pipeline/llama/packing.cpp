@@ -197,6 +197,14 @@ std::vector<MatrixPacking> pack_each(const std::vector<Matrices>& all,
 
 }  // namespace
 
+bool may_be_packed(const Problem& product) {
+  if (product.op == "dequantize" || !reads_weights(product)) return false;
+  const bool experts = product.op == "experts";  // whose matrices may be numbers
+  const auto format =
+      kernels::weight_format_from_string(product.attribute("weights", experts ? "dense" : "int4"));
+  return format && !in_blocks(*format);
+}
+
 std::vector<MatrixPacking> pack_in_panels(LlamaConfig& config) {
   const std::vector<Matrices> all = matrices_in_rows(config);
   if (!some_may_have_panels(all)) {

@@ -33,6 +33,9 @@ struct MatrixPacking {
   PackingChoice choice;
 };
 
+/// Returns whether a model may have the weights of a product in panels in place of rows.
+bool may_be_packed(const Problem& product);
+
 /// Stores all matrices in panels that may have them, as `panels` of pack_matrices(). Throws Error.
 std::vector<MatrixPacking> pack_in_panels(LlamaConfig& config);
 

@@ -165,6 +165,7 @@ std::string chains_text(const ModelResult& result) {
                std::string(to_string(change.phase)),
                change.end_to_end ? ratio_text(*change.end_to_end) : "-",
                change.kept               ? "yes"
+               : change.replaced         ? "replaced"
                : change.end_to_end       ? "no"
                : !change.why_not.empty() ? "can't run"
                : change.out_of_time      ? "no time"
