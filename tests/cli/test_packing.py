@@ -1,6 +1,7 @@
 """Protects: greta-tune tunes a product with rows and with panels of weights and compares both, and greta-run stores
 matrices in panels where it is told to, or where the database has winners of both packings of all their products."""
 import json
+import re
 import unittest
 
 from cli_case import limit
@@ -63,6 +64,32 @@ class Packing(RunCase):
         explained = self.run_model("--explain", "--untuned")
         self.assertRegex(explained, r"(?m)^qkv: m=1 n=128 k=64: panels gemv .* \(default\), rows gemv .* \(default\): "
                                     r"1.000 times as long, predicted$")
+
+    def test_a_model_is_tuned_in_both(self):
+        """Winners that the model runs already are kept, too: the choice of a packing needs their times."""
+        own = ("--device", "lavapipe", "--db", self.db)
+        self.run_tune("quantized_gemm", "--m", 1, "--n", 128, "--k", 64, "--weights", "mxfp4", "--packing", "any",
+                      "--budget", 6, *own, timeout=limit(200))
+        model = ("model", MODEL, "--quantize", "mxfp4", "--dtype", "f16", "--prompt-len", 4, "--gen-len", 4)
+        result = self.run_tune(*model, "--packing", "any", "--budget", "24s", "--no-lock", *own, timeout=limit(200))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        rows, panels = re.fullmatch(r"(?s)packing rows\n(.*)\npacking panels\n(.*)", result.stdout).groups()
+        self.assertRegex(rows, rf"(?m)^{PRODUCT}m=1 n=128 k=64 .* (for --packing auto|yes)")
+        self.assertNotIn("packing=panels", rows)
+        self.assertRegex(panels, rf"(?m)^{PRODUCT}packing=panels m=1 n=128 k=64 .* (for --packing auto|yes)")
+        self.assertNotRegex(panels, rf"(?m)^{PRODUCT}m=1 n=128 k=64 ")
+        self.refused(self.run_tune("model", MODEL, "--packing", "panels", *own), 2,
+                     "--packing panels: no matrix of the model has rows of int4, int8 or mxfp4")
+        self.refused(self.run_tune(*model, "--packing", "auto", *own), 2, "--packing: auto not in {rows,panels,any}")
+
+    def test_groups_and_experts_are_tuned_in_both(self):
+        for words in (["quantized_grouped_gemm", "--groups", 2, "--m", 8, "--n", 32, "--k", 64],
+                      ["experts", "--tokens", 1, "--experts", 2, "--top-k", 1, "--dim", 64, "--hidden", 32]):
+            result = self.run_tune(*words, "--weights", "mxfp4", "--packing", "any", "--device", "lavapipe", "--budget", 4,
+                                   "--db", self.db, "--json", timeout=limit(200))
+            self.assertEqual(result.returncode, 0, result.stderr)
+            keys = [session["problem"]["key"] for session in json.loads(result.stdout)["results"]]
+            self.assertEqual(["packing=panels" in key for key in keys], [False, True])
 
 
 if __name__ == "__main__":

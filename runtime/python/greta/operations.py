@@ -117,8 +117,7 @@ class Operations:
 
     def quantized_grouped_gemm(self, a: Operand, b: Operand, groups: Operand, c: Operand, *,
                                weights: str = "int4", scales: Operand | None = None,
-                               zeros: Operand | None = None, activation: str = "none",
-                               packing: str = "rows") -> None:
+                               zeros: Operand | None = None, activation: str = "none", packing: str = "rows") -> None:
         """C = A W[group]^T for groups of rows as in grouped_gemm, of which each has quantised weights:
         b is u8 [groups, n, bytes]
 
@@ -128,8 +127,7 @@ class Operations:
         self._call("quantized_grouped_gemm", {"a": a, "b": b, "groups": groups, "c": c}, options={
             "weights": choose(_choices.WEIGHTS, weights, "weights"),
             "activation": choose(_choices.ACTIVATIONS, activation, "activation"),
-            "scales": scales, "zeros": zeros,
-            "packing": 4 * choose(("rows", "panels"), packing, "packing")})
+            "scales": scales, "zeros": zeros, "packing": 4 * choose(("rows", "panels"), packing, "packing")})
 
     def scaled_gemm(self, a: Operand, b: Operand, scales_a: Operand, scales_b: Operand, c: Operand,
                     *, numbers: str = "e4m3", scales: str = "tensor",
@@ -298,11 +296,9 @@ class Operations:
         self._call("unpermute", {"y": y, "places": places, "weights": weights, "out": out})
 
     def experts(self, x: Operand, ids: Operand, weights: Operand, gate_up: Operand, down: Operand,
-                out: Operand, *, format: str = "dense", gate_up_scales: Operand | None = None,
-                down_scales: Operand | None = None, gate_up_zeros: Operand | None = None,
-                down_zeros: Operand | None = None, down_format: str | None = None,
-                numbers: str | None = None, sharing: str | None = None,
-                packing: str = "rows") -> None:
+                out: Operand, *, format: str = "dense", gate_up_scales: Operand | None = None, down_scales: Operand | None = None,
+                gate_up_zeros: Operand | None = None, down_zeros: Operand | None = None, down_format: str | None = None,
+                numbers: str | None = None, sharing: str | None = None, packing: str = "rows") -> None:
         """out [.., dim] = the sum over each token's experts, ids i32 [.., top_k], of weights f32 [..,
         top_k] times down (silu(gate x) * (up x)), for up to 64 tokens
 
@@ -310,8 +306,8 @@ class Operations:
         dim, hidden]. An id that is not below experts adds nothing, nor does a weight of 0. format:
         one of the weights of quantized_gemm, whose rows of b are u8 lines of both then; "int4" and
         "int8" have scales [experts, 2 hidden, groups] and [experts, dim, groups], and may have zero
-        points u8 like these; "mxfp4" has such scales u8, of groups of 32. down_format: of down, where both are in blocks of GGUF files; None: as format.
-        packing "panels": both have panels of 16 lines, of "int4", "int8" or "mxfp4".
+        points u8 like these; "mxfp4" has such scales u8, of groups of 32. packing "panels": both have
+        panels of 16 lines, of these three. down_format: of down, where both are in blocks; None: as format.
 
         sharing: "tensor", "row" or "block" of matrices u8 whose bytes are numbers as in scaled_gemm,
         by default "e4m3"; gate_up_scales and down_scales are f32 as scales_b of scaled_grouped_gemm
@@ -326,28 +322,24 @@ class Operations:
             if format != "dense" or any(one is not None for one in (gate_up_zeros, down_zeros, down_format)):
                 raise ValueError("scaled matrices have no format and no zero points")
             self._call("scaled_experts",
-                       {"x": x, "ids": ids, "weights": weights, "gate_up": gate_up,
-                        "gate_up_scales": gate_up_scales, "down": down, "down_scales": down_scales,
-                        "out": out},
+                       {"x": x, "ids": ids, "weights": weights, "gate_up": gate_up, "gate_up_scales": gate_up_scales,
+                        "down": down, "down_scales": down_scales, "out": out},
                        choose(_choices.NUMBERS, "e4m3" if numbers is None else numbers, "numbers"),
                        choose(_choices.SCALES, sharing, "sharing"))
             return
         if numbers is not None:
             raise ValueError("numbers: only with sharing, of scaled matrices")
+        operands = {"x": x, "ids": ids, "weights": weights, "gate_up": gate_up, "down": down, "out": out}
         if format == "dense":
             if down_format is not None or any(one is not None for one in beside.values()):
                 raise ValueError("dense matrices have no scales, zero points or formats")
-            self._call("experts", {"x": x, "ids": ids, "weights": weights, "gate_up": gate_up,
-                                   "down": down, "out": out})
+            self._call("experts", operands)
             return
-        self._call("quantized_experts",
-                   {"x": x, "ids": ids, "weights": weights, "gate_up": gate_up, "down": down,
-                    "out": out},
-                   options={"weights": choose(_choices.WEIGHTS, format, "format"),
-                            "down_weights": WEIGHTS["GRETA_SAME_WEIGHTS"] if down_format is None
-                            else choose(_choices.WEIGHTS, down_format, "down_format"),
-                            "packing": 4 * panels,
-                            **beside})
+        self._call("quantized_experts", operands, options={
+            "weights": choose(_choices.WEIGHTS, format, "format"),
+            "down_weights": WEIGHTS["GRETA_SAME_WEIGHTS"] if down_format is None
+            else choose(_choices.WEIGHTS, down_format, "down_format"),
+            "packing": 4 * panels, **beside})
 
     def dequantize(self, b: Operand, out: Operand, *, weights: str = "int4",
                    scales: Operand | None = None, zeros: Operand | None = None) -> None:
@@ -367,9 +359,8 @@ class Operations:
         and zeros, zero points are 8, with "int8" 128. order, i32 [k]: weight i of each row is the
         stored weight order[i]; a's columns need the same order.
 
-        to="panels": b has panels of 16 rows, units of 16 bytes of each row in turn, with
-        packing="rows" of rows, qweight u8 [n, bytes] or numbers [n, k]; others are None. Both may be
-        [groups, n, ..], as of quantized_grouped_gemm."""
+        to="panels": b has panels of 16 rows, units of 16 bytes of each row in turn, with packing="rows"
+        of rows, qweight u8 [n, bytes] or numbers [n, k], or [groups, n, ..] of these; others are None."""
         panels = choose(("rows", "panels"), to, "to")
         self._call(("repack_weights", "repack_to_panels")[panels],
                    {"qweight": qweight, "qscales": qscales, "qzeros": qzeros, "order": order, "b": b,

@@ -271,10 +271,12 @@ Float line_product(const Given& given, const QuantizedInput& matrix, std::size_t
 }
 
 /// A token's experts one after the other.
-Outputs experts(const Given& given) {
-  const std::size_t tokens = given.dim("tokens"), top_k = given.dim("top_k");
-  const std::size_t dim = given.dim("dim"), hidden = given.dim("hidden");
-  const std::size_t all = given.dim("experts");
+Outputs experts(const Given& stored) {
+  const std::size_t tokens = stored.dim("tokens"), top_k = stored.dim("top_k");
+  const std::size_t dim = stored.dim("dim"), hidden = stored.dim("hidden");
+  const std::size_t all = stored.dim("experts");
+  const Tensors tensors = in_rows(stored, {{"gate_up", all * 2 * hidden}, {"down", all * dim}});
+  const Given given{stored.problem, tensors};
   const std::string other = given.problem.attribute("down_weights", "same");
   const QuantizedInput gate_up{"gate_up", "gate_up_scales", all * 2 * hidden, dim, "gate_up_zeros"};
   const QuantizedInput down{"down", "down_scales", all * dim,
@@ -373,6 +375,11 @@ std::vector<Case> experts_cases(const DTypes&) {
     one.contents["gate_up_zeros"] = one.contents["down_zeros"] = index_below(16);
     return one;
   };
+  const auto panels = [](Case one) {
+    one.what = "panels";
+    one.options.emplace_back("packing", "panels");
+    return one;
+  };
   const auto powers = [](Case one) {
     one.contents["gate_up_scales"] = [](double, std::size_t) { return 125; };
     one.contents["down_scales"] = [](double, std::size_t) { return 124; };
@@ -386,6 +393,7 @@ std::vector<Case> experts_cases(const DTypes&) {
           scaled_experts("e5m2_fnuz", "tensor", {18.2, 20, 21.5, 1.1, 1.1}),
           scaled_experts("int8", "row", {21.6, 24.3, 29.9, 1.1, 1.1}),
           zeros(quantized("int4", "64", "128", bytes, {44.9, 65.8, 61.1, 1.2, 1.1})),
+          panels(quantized("int8", "32", "128", bytes, {48, 55.7, 57.1, 1.7, 1.2})),
           other_down("q4_k", "q6_k", byte_of_q4_k, bytes_of_blocks(210, 208),
                      {69.2, 84.7, 63.3, 1.2, 1.1}),
           other_down("q6_k", "q4_k", bytes_of_blocks(210, 208), byte_of_q4_k,

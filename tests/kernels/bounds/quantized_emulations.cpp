@@ -64,17 +64,6 @@ Outputs as_rows(const Given& given, const PackedInput& of, std::size_t n) {
   return outputs;
 }
 
-/// Returns `panels` as the rows that they have in units of 16 elements each.
-std::vector<float> rows_of_panels(const std::vector<float>& panels, std::size_t rows) {
-  std::vector<float> list;
-  const std::size_t width = panels.size() / rows;
-  for (std::size_t i = 0; i < panels.size(); ++i) {
-    const std::size_t row = i / width, at = i % width;
-    list.push_back(panels[row / 16 * 16 * width + at / 16 * 256 + row % 16 * 16 + at % 16]);
-  }
-  return list;
-}
-
 /// Words with any 16 neighbouring bits, which f32 holds.
 double packed_word(double draw, std::size_t i) {
   const double low = std::floor((draw + 0.5) * 65536);
@@ -127,11 +116,9 @@ Outputs quantized_gemm(const Given& given) {
   const std::string epilogue = given.problem.attribute("epilogue", "none");
   const bool gated = epilogue == "swiglu";
   const std::size_t products = gated ? 2 * n : n;
-  Tensors tensors = given.tensors;
+  Tensors tensors = in_rows(given, {{"B", products}});
   const std::string packing = given.problem.attribute("packing", "rows");
-  if (packing == "panels") {
-    tensors["B"] = rows_of_panels(given["B"], products);
-  } else if (packing != "rows") {
+  if (packing != "rows" && packing != "panels") {
     const Outputs rows = as_rows(given, {"B", "scales", "zeros"}, products);
     tensors["B"] = rows[0];
     tensors["scales"] = rows[1];
@@ -197,10 +184,12 @@ std::vector<Case> quantized_gemm_cases(const DTypes&) {
 }
 
 /// Each group has some of the rows.
-Outputs quantized_grouped_gemm(const Given& given) {
-  const std::size_t n = given.dim("n");
-  const std::string epilogue = given.problem.attribute("epilogue", "none");
-  const std::size_t lines = epilogue == "none" ? n : 2 * n, all = given.dim("groups") * lines;
+Outputs quantized_grouped_gemm(const Given& stored) {
+  const std::size_t n = stored.dim("n");
+  const std::string epilogue = stored.problem.attribute("epilogue", "none");
+  const std::size_t lines = epilogue == "none" ? n : 2 * n, all = stored.dim("groups") * lines;
+  const Tensors tensors = in_rows(stored, {{"B", all}});
+  const Given given{stored.problem, tensors};
   std::vector<float> out(given["A"].size() / given.dim("k") * n,
                          std::numeric_limits<float>::quiet_NaN());
   for (const auto& [group, first, end] : rows_of_groups(given)) {
@@ -245,6 +234,8 @@ std::vector<Case> quantized_grouped_gemm_cases(const DTypes&) {
           with("mxfp4", {{"weights", "mxfp4"}},
                {{"B", bytes}, {"scales", [](double, std::size_t) { return 124; }}},
                {13.4, 26.8, 46.2, 1.1, 1.1}),
+          with("panels of bytes", {{"packing", "panels"}, {"weights", "int8"}}, {{"B", bytes}},
+               {12.8, 17, 18.2, 1.1, 1.1}),
           with("swiglu", {{"epilogue", "swiglu"}}, {{"B", bytes}}, {11.7, 15, 15.1, 1.1, 1.1}),
           with("geglu", {{"epilogue", "geglu"}}, {{"B", bytes}}, {2.7, 2.7, 2.7, 1.1, 1.1})};
 }

@@ -2,7 +2,9 @@
 
 #include <cmath>
 #include <cstdint>
+#include <map>
 #include <string>
+#include <vector>
 
 #include "kernels/model/weight_formats.hpp"
 #include "tests/kernels/bounds/emulation.hpp"
@@ -94,6 +96,28 @@ class QuantizedRow {
   const float *bytes_, *scales_, *zeros_;
   std::size_t first_group_;
 };
+
+/// Returns `panels` as the rows that they have in units of 16 elements each.
+inline std::vector<float> rows_of_panels(const std::vector<float>& panels, std::size_t rows) {
+  std::vector<float> list;
+  const std::size_t width = panels.size() / rows;
+  for (std::size_t i = 0; i < panels.size(); ++i) {
+    const std::size_t row = i / width, at = i % width;
+    list.push_back(panels[row / 16 * 16 * width + at / 16 * 256 + row % 16 * 16 + at % 16]);
+  }
+  return list;
+}
+
+/// Returns the inputs with matrices as rows, which are panels of this number of rows if the
+/// problem says so.
+inline Tensors in_rows(const Given& given, const std::map<std::string, std::size_t>& matrices) {
+  Tensors tensors = given.tensors;
+  if (given.problem.attribute("packing", "rows") != "panels") return tensors;
+  for (const auto& [name, count] : matrices) {
+    tensors[name] = rows_of_panels(given[name], count);
+  }
+  return tensors;
+}
 
 /// Returns bytes of blocks: random ones, but for an f16 of 2^-9 in the two bytes at `scale`.
 inline Contents bytes_of_blocks(std::size_t bytes, std::size_t scale) {
