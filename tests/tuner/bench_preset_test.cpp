@@ -101,7 +101,7 @@ TEST_F(BenchPreset, MistakesAreToldWithTheirPlace) {
       {R"({"runtime": ["dispatch", "dispatch"]})", "p.json: runtime[1]: dispatch is listed twice"},
       {R"({"checks": "some"})", "p.json: checks: must be"},
       {R"({"batch": 0})", "p.json: batch: must be a whole number"},
-      {R"({"batch": 1e3})", "p.json: batch: must be a whole number"},
+      {R"({"batch": 1.5})", "p.json: batch: must be a whole number"},
       {R"({"iterations": 18446744073709551615})", "p.json: iterations: must be a whole number"},
       {R"({"measure": 1})", "p.json: measure: must be true or false"},
       {R"({"budget": "long"})", "p.json: budget: "},
