@@ -12,13 +12,28 @@
 //   expect_map(map)               copies with this map are about to start
 //   elected()                     one lane of a whole wave: the compiler knows that it is one
 //   copy_box(…)                   starts copying the box that starts at this column and row
-//   copy_box_to(…)                the same, to that place in several blocks of the cluster
+//   copy_box_to(…)                the same, to that place in several blocks of the cluster:
+//     blocks_of_row(…), blocks_of_column(…)
 //   copy_pairs(…), copy_pairs_to(…)  the same of a map of rows in pairs, from an even row on
 //
 // Source: PTX ISA, mbarrier, cp.async.bulk.tensor, and fence.mbarrier_init.
 #pragma once
 
 #include "common/async_copy.hip"
+
+// Of a cluster of `rows` x `columns` blocks, whose rows are neighbours first: the blocks of a row, and
+// those of a column, a bit for each.
+template <u32 rows, u32 columns>
+GRETA_DEVICE u32 blocks_of_row(u32 row) {
+  u32 blocks = 0;
+  GRETA_UNROLL
+  for (u32 column = 0; column < columns; ++column) blocks |= 1U << column * rows;
+  return blocks << row;
+}
+template <u32 rows>
+GRETA_DEVICE u32 blocks_of_column(u32 column) {
+  return ((1U << rows) - 1) << column * rows;
+}
 
 #if defined(GRETA_HOST)
 

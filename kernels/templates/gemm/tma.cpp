@@ -104,11 +104,11 @@ std::vector<Constraint> cluster_constraints(const Shape& shape, const TmaKernel&
           return kernel.lines_a(c) % 8 == 0 && kernel.lines_b(c) % 8 == 0 &&
                  kernel.lines_a(c) >= 8 && kernel.lines_b(c) >= 8;
         }}},
-      {"clusters", "clusters of CLUSTER_M x CLUSTER_N must not have more tiles than a product",
-       (p["CLUSTER_M"] == 1 || p["BM"] < shape.rows_of_group()) &&
-           (p["CLUSTER_N"] == 1 || p["BN"] < shape.products())},
-      {"pairs", "a cluster is at most two workgroups: four wait for each other",
-       p["CLUSTER_M"] * p["CLUSTER_N"] <= 2},
+      {"clusters", "half of CLUSTER_M x CLUSTER_N must have fewer tiles than a product",
+       p["BM"] * (p["CLUSTER_M"] / 2) < shape.rows_of_group() &&
+           p["BN"] * (p["CLUSTER_N"] / 2) < shape.products()},
+      {"cluster", fmt::format("a cluster is at most {} workgroups", most_in_cluster),
+       p["CLUSTER_M"] * p["CLUSTER_N"] <= most_in_cluster},
       {"turns", "PINGPONG needs RESIDENT, and at least two GROUPS",
        p["PINGPONG"] == 0 || (p["RESIDENT"] > 0 && p["GROUPS"] > 1)},
       {"counter", "DYNAMIC needs RESIDENT, and neither PINGPONG nor clusters",
@@ -140,7 +140,7 @@ std::vector<Constraint> cluster_constraints(const Shape& shape, const TmaKernel&
 Alternative space(const Shape& shape, const DeviceInfo& device) {
   const TmaKernel kernel(shape, device);
   const bool clusters = has_clusters(device.architecture);
-  const std::vector<int> one{1}, pairs = clusters ? std::vector<int>{1, 2} : one;
+  const std::vector<int> sharing = clusters ? std::vector<int>{1, 2, 4} : std::vector<int>{1};
   std::vector<int> columns;
   for (int column = 16; column <= 256; column += 16) columns.push_back(column);
   // BM x BN    tile of C per workgroup
@@ -165,8 +165,8 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
                  {"GROUPS", {1, 2, 3, 4}},
                  {"PINGPONG", {0, 1}},
                  {"STAGES", {2, 3, 4, 5, 6, 7, 8}},
-                 {"CLUSTER_M", pairs},
-                 {"CLUSTER_N", pairs},
+                 {"CLUSTER_M", sharing},
+                 {"CLUSTER_N", sharing},
                  {"RESIDENT", {0, 1, 2}},
                  {"SWIZZLE", {1, 4, 8, 16}},
                  {"WALK", {0, 1}},

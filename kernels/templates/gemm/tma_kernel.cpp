@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 
+#include "kernels/planning/cluster_units.hpp"
 #include "kernels/templates/gemm/space.hpp"
 
 namespace greta::kernels::gemm {
@@ -20,7 +22,8 @@ TmaKernel::TmaKernel(const Shape& shape, const DeviceInfo& device)
     : shape_(shape),
       matrix_(shape, device),
       offered_(device.language == Language::hip && matrix_.offers_warpgroups()),
-      units_(busy_workgroups(device)) {}
+      units_{units_of_clusters(device, 1), units_of_clusters(device, 2),
+             units_of_clusters(device, 4), units_of_clusters(device, 8)} {}
 
 int TmaKernel::groups_of_tile(const Config& c) {
   return c["PINGPONG"] != 0 ? 1 : c["GROUPS"];
@@ -117,7 +120,9 @@ std::int64_t TmaKernel::register_limit(const Config& c) const {
 }
 
 std::int64_t TmaKernel::resident_clusters(const Config& c) const {
-  return std::max<std::int64_t>(1, units_ * c["RESIDENT"] / cluster(c));
+  const auto blocks = static_cast<unsigned>(cluster(c));
+  const std::int64_t units = units_[static_cast<std::size_t>(std::bit_width(blocks) - 1)];
+  return std::max<std::int64_t>(1, units * c["RESIDENT"] / cluster(c));
 }
 
 }  // namespace greta::kernels::gemm

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -58,7 +59,7 @@ class TmaKernel {
   Shape shape_;
   MatrixKernel matrix_;
   bool offered_;
-  std::int64_t units_;
+  std::array<std::int64_t, 4> units_;  ///< that clusters of 1, 2, 4 and 8 workgroups can use
 };
 
 }  // namespace greta::kernels::gemm

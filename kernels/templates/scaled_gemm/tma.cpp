@@ -73,8 +73,8 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
                  {"BN", {8, 16, 32, 64, 96, 128, 160, 192, 224, 256}},
                  {"GROUPS", {1, 2, 3}},
                  {"STAGES", {2, 3, 4, 5, 6, 7, 8, 10, 12, 16}},
-                 {"CLUSTER_M", {1, 2}},
-                 {"CLUSTER_N", {1, 2}},
+                 {"CLUSTER_M", {1, 2, 4}},
+                 {"CLUSTER_N", {1, 2, 4}},
                  {"RESIDENT", {0, 1}},
                  {"SWIZZLE", {1, 4, 8, 16}},
                  {"STORE", {0, 1}},
@@ -104,9 +104,12 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
         {{"BN"}, [=](const Config& c) { return has_blocks(shape, c); }}},
        {"shares", "CLUSTER_M must divide BN and CLUSTER_N BM into multiples of 8, of 256 at most",
         p["BN"] % (p["CLUSTER_M"] * 8) == 0 && p["BM"] / p["CLUSTER_N"] <= 256},
-       {"clusters", "clusters must not have more tiles than there are",
-        (p["CLUSTER_M"] == 1 || p["BM"] < shape.m) && (p["CLUSTER_N"] == 1 || p["BN"] < shape.n)},
-       {"pairs", "a cluster is at most two workgroups", p["CLUSTER_M"] * p["CLUSTER_N"] <= 2},
+       {"clusters", "half of CLUSTER_M x CLUSTER_N must have fewer tiles than there are",
+        p["BM"] * (p["CLUSTER_M"] / 2) < shape.m && p["BN"] * (p["CLUSTER_N"] / 2) < shape.n},
+       {"cluster",
+        "a cluster is at most 8 workgroups, and with gates CLUSTER_M at most 2: a share of B is "
+        "of gates or of ups",
+        p["CLUSTER_M"] * p["CLUSTER_N"] <= 8 && (!shape.gated() || p["CLUSTER_M"] <= 2)},
        {"grid", fmt::format("C has more than {} workgroups", groups),
         (ceil_div(shape.products(), p["BN"]) + 1) *
                 (launched_lines(shape, p["BM"]) + shape.groups) <=
@@ -125,6 +128,12 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
         {{"BM", "BN", "GROUPS"}, [=](const Config& c) { return has_registers(shape, c); }}}});
   append(a.constraints, slice_constraints_of_tiles(shape, device));
   return a;
+}
+
+/// Returns the number of clusters that run at the same time with RESIDENT.
+std::int64_t running_clusters(const DeviceInfo& device, const Config& config) {
+  const int cluster = cluster_of(config);
+  return std::max<std::int64_t>(1, units_of_clusters(device, cluster) / cluster);
 }
 
 LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& config) {
@@ -154,7 +163,7 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
   source.options.emplace_back("--gpu-architecture=sm_90a");
   source.dynamic_shared_bytes = static_cast<std::uint32_t>(shared_bytes(shape, config));
   const std::int64_t cluster = cluster_of(config), all = along_m * along_n;
-  const std::int64_t at_once = std::max<std::int64_t>(1, busy_workgroups(device) / cluster);
+  const std::int64_t at_once = running_clusters(device, config);
   const std::int64_t running = config["RESIDENT"] != 0 ? std::min(all, at_once) : all;
   const std::int64_t workgroups = running * cluster;
   plan.launches.push_back(
@@ -236,7 +245,7 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   }
   work.ahead_bytes = of_step * (config["STAGES"] - 1.5);
   if (config["RESIDENT"] != 0) {
-    make_resident(work, static_cast<double>(busy_workgroups(device)), 5,
+    make_resident(work, static_cast<double>(running_clusters(device, config)) * cluster, 5,
                   std::min(1.0, lines / static_cast<double>(launched_lines(shape, height))));
   }
   work.unique_bytes = least_bytes(shape);

@@ -192,8 +192,8 @@ GRETA_DEVICE void produce(const Arguments& args, SharedMemory shared, const Tens
                           const TensorMap& map_b, const Tile& tile, Steps steps, u32 rank,
                           Stages& at) {
   const u32 row = rank % CLUSTER_M, column = rank / CLUSTER_M;
-  const u32 same_rows = CLUSTER_N == 1 ? 1U << rank : (1U | 1U << CLUSTER_M) << row;
-  const u32 same_columns = CLUSTER_M == 1 ? 1U << rank : 3U << column * CLUSTER_M;
+  const u32 same_rows = blocks_of_row<CLUSTER_M, CLUSTER_N>(row);
+  const u32 same_columns = blocks_of_column<CLUSTER_M>(column);
   const u32 line_a = tile.group.first + tile.row + column * share_a;
   const u32 line_b = tile.group.index * product_columns(args.n) + tile.col;
   const u32 next_share = GATE ? args.n : share_b;
