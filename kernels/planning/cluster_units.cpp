@@ -9,7 +9,7 @@ namespace greta::kernels {
 std::int64_t units_of_clusters(const DeviceInfo& device, int blocks) {
   constexpr std::int64_t of_gpc = 16;
   const std::int64_t units = busy_workgroups(device);
-  const std::int64_t usable = units * 7 / 8 * (of_gpc / blocks * blocks) / of_gpc;
+  const std::int64_t usable = units * 10 / 11 * (of_gpc / blocks * blocks) / of_gpc;
   return blocks <= 2 ? units : std::max<std::int64_t>(1, usable);
 }
 

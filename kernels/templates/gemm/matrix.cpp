@@ -251,6 +251,9 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   const double in = bytes_of(shape.in, 1), bm = config["BM"], bn = config["BN"], bk = config["BK"];
   const double wm = kernel.wm(config), wn = kernel.wn(config);
   LaunchWork work = work_of_tiles(shape, config);
+  if (kernel.by_warpgroups(config) && between_cache_lines(shape)) {
+    work.read_bytes *= cost_of_two_lines;
+  }
   work.threads = static_cast<double>(kernel.threads(config));
   work.shared_bytes = static_cast<double>(kernel.shared_bytes(config));
   work.registers = static_cast<double>(kernel.registers(config));

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 #include "kernels/model/weight_panels.hpp"
@@ -263,6 +264,7 @@ std::vector<Tile> default_tiles(const Shape& shape) {
     const bool for_many_rows = bm >= 112 && bm <= 160 && shape.k >= 1024;
     if (shape.grouped() || (shape.m > 2 * bm && !for_many_rows)) continue;
     for (const int bn : {256, 128}) tiles.push_back({bm, bn, 64, 2});
+    if (shape.m <= 2 * bm) tiles.push_back({bm, 64, 64, 1});
   }
   for (int bn = 256; bn >= 64; bn -= 16) tiles.push_back({64, bn, 64, 1});
   for (const int bm : {48, 40, 32, 24, 16, 8}) {
@@ -272,21 +274,14 @@ std::vector<Tile> default_tiles(const Shape& shape) {
   return tiles;
 }
 
-/// Returns whether lines of an operand do not start with lines of the cache, so that each is
-/// fetched from two of them: then workgroups share what they fetch.
-bool between_cache_lines(const Shape& shape) {
-  constexpr std::int64_t line = 128;  // bytes
-  const auto apart = [](std::int64_t stride, std::int64_t offset) {
-    return stride * 2 % line != 0 || offset * 2 % line != 0;
-  };
-  return apart(shape.a_stride(), shape.a_offset) || apart(shape.b_stride(), shape.b_offset);
-}
+/// A cluster of workgroups, by its rows and columns.
+struct Cluster {
+  int m = 1, n = 1;
+};
 
-Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile, int split) {
+Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile, int split,
+                 const Cluster& cluster) {
   const TmaKernel kernel(shape, device);
-  const bool pairs = split == 1 && !shape.several() && between_cache_lines(shape) &&
-                     tile.bm >= warpgroup_rows && shape.m > tile.bm &&
-                     has_clusters(device.architecture);
   Config config{"tma",
                 {{"BM", tile.bm},
                  {"BN", tile.bn},
@@ -294,8 +289,8 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile,
                  {"GROUPS", tile.groups},
                  {"PINGPONG", 0},
                  {"STAGES", 2},
-                 {"CLUSTER_M", pairs ? 2 : 1},
-                 {"CLUSTER_N", 1},
+                 {"CLUSTER_M", cluster.m},
+                 {"CLUSTER_N", cluster.n},
                  {"RESIDENT", 0},
                  {"SWIZZLE", 8},
                  {"WALK", 0},
@@ -306,13 +301,24 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile,
                  {"ALIGN", has_odd_lines(shape) ? 1 : 0},
                  {"DYNAMIC", 0},
                  {"STREAM_K", 0}}};
-  if (split == 1 && cluster_count(shape, config) > busy_workgroups(device) / (pairs ? 2 : 1)) {
+  const int blocks = TmaKernel::cluster(config);
+  if (split == 1 && cluster_count(shape, config) > units_of_clusters(device, blocks) / blocks) {
     config.value("RESIDENT") = 1;
     // Tiles of groups of rows take different times.
-    config.value("DYNAMIC") = shape.grouped() && !pairs ? 1 : 0;
+    config.value("DYNAMIC") = shape.grouped() && blocks == 1 ? 1 : 0;
   }
   raise_stages(config, 8, device, [&](const Config& c) { return kernel.shared_bytes(c); });
   return config;
+}
+
+/// Appends configurations of a tile with larger clusters, where these have all tiles at once.
+void append_larger_clusters(const Shape& shape, const DeviceInfo& device, const Tile& tile,
+                            std::vector<Config>& configs) {
+  static constexpr Cluster clusters[] = {{2, 2}, {4, 1}, {1, 4}, {4, 2}, {2, 4}};
+  for (const Cluster& cluster : clusters) {
+    Config config = config_of(shape, device, tile, 1, cluster);
+    if (config["RESIDENT"] == 0) configs.push_back(std::move(config));
+  }
 }
 
 std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
@@ -322,11 +328,30 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   for (const Tile& tile : tiles) {
     extents.push_back({tile.bm, tile.bn, tile.bk, std::max(tile.bm, warpgroup_rows)});
   }
-  std::vector<Config> configs;
+  const bool shares =
+      !shape.several() && between_cache_lines(shape) && has_clusters(device.architecture);
+  std::vector<Config> configs, larger;
   for (const auto& [tile, split] : cheapest_first(shape, device, extents)) {
-    configs.push_back(config_of(shape, device, tiles[tile], split));
+    const Tile& of = tiles[tile];
+    const bool pairs = shares && split == 1 && of.bm >= warpgroup_rows && shape.m > of.bm;
+    configs.push_back(config_of(shape, device, of, split, {pairs ? 2 : 1, 1}));
+    if (pairs) append_larger_clusters(shape, device, of, larger);
   }
+  configs.insert(configs.end(), larger.begin(), larger.end());
   return configs;
+}
+
+/// Returns how many lines along k, whole ones of the cache, take as long to fetch as an operand's
+/// `span` lines, which `sharing` workgroups copy together (fitted to searches on H200s,
+/// results/2026-11-29-nvidia-h200-clusters). Copies that share save time where lines of the operand
+/// lie between lines of the cache.
+double fetched_lines(const Shape& shape, bool along_k, double span, int sharing) {
+  constexpr double box = 64, of_cut_boxes = 1.5, own = 0.2;
+  const double boxes = std::ceil(span / box) * box;
+  if (between_cache_lines(shape)) {
+    return cost_of_two_lines * (along_k ? span : boxes) * (own + (1 - own) / sharing);
+  }
+  return along_k ? span : boxes * (boxes > span ? of_cut_boxes : 1);
 }
 
 KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& config) {
@@ -343,13 +368,10 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
       static_cast<double>(filled_lines(shape, std::int64_t{config["BM"]} * config["CLUSTER_M"]) *
                           clusters_along_n(shape, config) * config["CLUSTER_M"] *
                           config["CLUSTER_N"] * config["SPLIT"]);
-  work.loads /= 64;                                             // one instruction for a box
-  const double fetched = between_cache_lines(shape) ? 1.5 : 1;  // of a cache line's part
-  // A cluster's copies share cache lines. Elsewhere they save nothing that a tile waits for.
-  const bool shares = fetched > 1;
-  work.read_bytes =
-      fetched * work.steps * bk * 2 *
-      (bm / (shares ? config["CLUSTER_N"] : 1) + bn / (shares ? config["CLUSTER_M"] : 1));
+  work.loads /= 64;  // one instruction for a box
+  work.read_bytes = work.steps * bk * 2 *
+                    (fetched_lines(shape, shape.a_along_k, bm, config["CLUSTER_N"]) +
+                     fetched_lines(shape, shape.b_along_k, bn, config["CLUSTER_M"]));
   work.threads = static_cast<double>(kernel.threads(config));
   work.shared_bytes = static_cast<double>(kernel.shared_bytes(config));
   // Warpgroups that multiply get registers of the one that copies.
@@ -369,7 +391,10 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   work.overlapped = true;
   // Warpgroups do not wait for each other, but one alone waits for its products.
   work.barriers = work.steps * (config["GROUPS"] == 1 ? 0.75 : 0.25);
-  if (TmaKernel::cluster(config) > 1) work.barriers += 10;  // its workgroups begin together
+  if (TmaKernel::cluster(config) > 1) {
+    work.barriers += 30;  // its workgroups begin together
+    work.usable_units = usable_by_clusters(device, TmaKernel::cluster(config));
+  }
   work.ahead_bytes = work.read_bytes / work.steps * (config["STAGES"] - 1.5);
   if (config["RESIDENT"] != 0) {  // a workgroup computes several tiles
     const double running = static_cast<double>(kernel.resident_clusters(config)) *

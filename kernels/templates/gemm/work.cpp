@@ -30,6 +30,14 @@ LaunchWork work_of_tiles(const Shape& shape, const Config& config) {
   return work;
 }
 
+bool between_cache_lines(const Shape& shape) {
+  constexpr std::int64_t line = 128;  // bytes
+  const auto apart = [](std::int64_t stride, std::int64_t offset) {
+    return stride * 2 % line != 0 || offset * 2 % line != 0;
+  };
+  return apart(shape.a_stride(), shape.a_offset) || apart(shape.b_stride(), shape.b_offset);
+}
+
 LaunchWork work_of_adding_slices(const Shape& shape, int split) {
   constexpr double threads = 256, elements = 4;  // of a thread
   LaunchWork work;

@@ -15,6 +15,13 @@ namespace greta::kernels::gemm {
 /// without the fields that depend on how they do it.
 LaunchWork work_of_tiles(const Shape& shape, const Config& config);
 
+/// Returns whether lines of an operand do not start with lines of the cache, so that each is
+/// fetched from two of them.
+bool between_cache_lines(const Shape& shape);
+/// What that takes, in times of fetching from one, on sm_90
+/// (results/2026-11-29-nvidia-h200-clusters).
+constexpr double cost_of_two_lines = 1.15;
+
 /// Returns the work of the launch that adds the slices' partial sums.
 LaunchWork work_of_adding_slices(const Shape& shape, int split);
 
