@@ -236,8 +236,8 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   work.shared_traffic = work.steps * step * (bm + bn + bm + bm / warpgroup_rows * bn);
   work.loads = 4 * work.steps;
   work.barriers = waits(shape, device, config, work.steps);
+  work.usable_units = usable_by_clusters(device, folds ? config["SPLIT"] : cluster_of(config));
   if (folds) {
-    work.usable_units = usable_by_clusters(device, config["SPLIT"]);
     work.shared_traffic += 8 * bm * bn;
   } else if (split > 1) {
     work.read_bytes += 4 * bm * bn;
