@@ -12,7 +12,9 @@ namespace greta::kernels {
 
 /// Formats of quantised weights: the elements of a row are grouped into blocks, each of which
 /// stores small integers together with the scales that they share. They are the formats of GGUF
-/// files; scales are little-endian f16. A block's bytes, in order:
+/// files; scales are little-endian f16.
+///
+/// Kernels multiply by weights in the first four (WeightFormat). A block's bytes, in order:
 ///
 /// - q8_0: 32 elements in 34 bytes. scale d; 32 x int8 q. Element i is d * q[i].
 /// - q4_0: 32 elements in 18 bytes. scale d; 16 bytes, whose low halves are q[0] to q[15] and whose
@@ -29,8 +31,50 @@ namespace greta::kernels {
 ///   has elements j, j + 32, j + 64 and j + 96, from its low bits upwards. Element i is
 ///   d * s[i / 16] * (q[i] - 32).
 ///
+/// The weights of these are exactly those of a block of the first four (same_weights()):
+///
+/// - q5_0: 32 elements in 22 bytes. scale d; 4 bytes, whose bit i is the high bit of q[i]; 16 bytes
+///   with the low 4 bits, as of q4_0. Element i is d * (q[i] - 16). The same as q8_0.
+/// - iq4_nl: the bytes of q4_0. Element i is d * t[q[i]], where t are 16 integers of 8 bits. The
+///   same as q8_0.
+/// - q3_k: 256 elements in 110 bytes. 32 bytes with the high bit of q: bit g of byte j is that of
+///   element 32g + j; 64 bytes with the low 2 bits, 32 for each half of 128 elements, whose byte j
+///   has elements j, j + 32, j + 64 and j + 96, from its low bits upwards; 12 bytes with a 6-bit
+///   factor s[g] for each of 16 groups of 16 elements; scale d. Element i is
+///   d * (s[i / 16] - 32) * (q[i] - 4). Of the 12 bytes b, the low 4 bits of s[g] are in b[g % 8],
+///   in its low half for g below 8, and the high 2 bits in b[8 + g % 4] from bit g / 4 * 2 on. The
+///   same as q6_k.
+///
+/// No kernel reads these, so they become numbers:
+///
+/// - q4_1, q5_1: 32 elements in 20 and 24 bytes. scale d; offset m; then as q4_0 and q5_0. Element
+///   i is d * q[i] + m.
+/// - q5_k: 256 elements in 176 bytes. Scales and 12 bytes as of q4_k; 32 bytes with the high bit of
+///   q: bit g of byte j is that of element 32g + j; 128 bytes with the low 4 bits, as of q4_k.
+///   Element i of group g is d * s[g] * q[i] - e * m[g].
+/// - q2_k: 256 elements in 84 bytes. 16 bytes, of which the low half is a factor s[g] and the high
+///   half a minimum m[g], for each group of 16; 64 bytes with q of 2 bits, in the order of q3_k's
+///   low bits; scales d and e. Element i is d * s[i / 16] * q[i] - e * m[i / 16].
+/// - iq4_xs: 256 elements in 136 bytes. scale d; 2 bytes with the high 2 bits of a 6-bit factor
+///   s[g] for each of 8 groups of 32, from bit 2g on; 4 bytes with the low 4 bits, of an even g in
+///   the low half of byte g / 2; 16 bytes of q for each group, as of q4_0. Element i of group g is
+///   d * (s[g] - 32) * t[q[i]].
+///
 /// Source of the formats: ggml, ggml-common.h and gguf-py.
-enum class BlockFormat : std::uint8_t { q8_0, q4_0, q4_k, q6_k };
+enum class BlockFormat : std::uint8_t {
+  q8_0,
+  q4_0,
+  q4_k,
+  q6_k,
+  q5_0,
+  iq4_nl,
+  q3_k,
+  q4_1,
+  q5_1,
+  q5_k,
+  q2_k,
+  iq4_xs
+};
 
 struct BlockFormatTraits {
   BlockFormat format;
@@ -45,6 +89,14 @@ inline constexpr std::array block_format_table{
     BlockFormatTraits{BlockFormat::q4_0, "q4_0", 32, 18},
     BlockFormatTraits{BlockFormat::q4_k, "q4_k", 256, 144},
     BlockFormatTraits{BlockFormat::q6_k, "q6_k", 256, 210},
+    BlockFormatTraits{BlockFormat::q5_0, "q5_0", 32, 22},
+    BlockFormatTraits{BlockFormat::iq4_nl, "iq4_nl", 32, 18},
+    BlockFormatTraits{BlockFormat::q3_k, "q3_k", 256, 110},
+    BlockFormatTraits{BlockFormat::q4_1, "q4_1", 32, 20},
+    BlockFormatTraits{BlockFormat::q5_1, "q5_1", 32, 24},
+    BlockFormatTraits{BlockFormat::q5_k, "q5_k", 256, 176},
+    BlockFormatTraits{BlockFormat::q2_k, "q2_k", 256, 84},
+    BlockFormatTraits{BlockFormat::iq4_xs, "iq4_xs", 256, 136},
 };
 
 constexpr const BlockFormatTraits& block_traits(BlockFormat format) {
@@ -59,5 +111,17 @@ std::optional<BlockFormat> block_format_from_string(std::string_view name);
 /// product and difference of a format's formula is exact in FP64. A scale that is infinite or NaN
 /// gives such elements. `data` needs no alignment.
 void decode_blocks(BlockFormat format, const std::byte* data, std::size_t blocks, double* values);
+
+/// Returns the format in which kernels read exactly the same weights: itself, or another one with
+/// as many elements in a block; std::nullopt if there is none.
+constexpr std::optional<BlockFormat> same_weights(BlockFormat format) {
+  if (format <= BlockFormat::q6_k) return format;
+  if (format <= BlockFormat::iq4_nl) return BlockFormat::q8_0;
+  if (format == BlockFormat::q3_k) return BlockFormat::q6_k;
+  return std::nullopt;
+}
+
+/// Writes consecutive blocks in the format same_weights(from), which must be another one.
+void rewrite_blocks(BlockFormat from, const std::byte* data, std::size_t blocks, std::byte* to);
 
 }  // namespace greta::kernels

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/model/block_formats.hpp"
+#include "tests/pipeline/block_files.hpp"
 #include "tests/pipeline/model_files.hpp"
 
 /// Small GGUF files for tests.
@@ -89,105 +89,6 @@ class GgufWriter {
   std::uint64_t values_ = 0, tensors_ = 0;
 };
 
-/// A row or more of random blocks, and the elements that they stand for. Quants and factors are
-/// drawn first, and packed by the position of each of their bits: the opposite of what decoders do.
-struct RandomBlocks {
-  std::string bytes;
-  std::vector<double> values;
-
-  RandomBlocks(BlockFormat format, std::size_t count, double size, std::uint64_t seed)
-      : random_(seed) {
-    for (std::size_t i = 0; i < count; ++i) {
-      block_.assign(block_traits(format).bytes, '\0');
-      switch (format) {
-        case BlockFormat::q8_0:
-          pack_q8_0(size / 127);
-          break;
-        case BlockFormat::q4_0:
-          pack_q4_0(size / 8);
-          break;
-        case BlockFormat::q4_k:
-          pack_q4_k(size / (63 * 15));
-          break;
-        case BlockFormat::q6_k:
-          pack_q6_k(size / (127 * 32));
-          break;
-      }
-      bytes += block_;
-    }
-  }
-
- private:
-  int draw(int least, int most) {
-    return least +
-           static_cast<int>(uniform_below(random_, static_cast<std::uint64_t>(most - least + 1)));
-  }
-  /// Writes a random f16 of about this size at a byte, and returns it.
-  double scale_at(std::size_t byte, double size) {
-    auto* const at = reinterpret_cast<std::byte*>(block_.data() + byte);
-    store_element(DType::f16, at, 0, size * (0.5 + draw(0, 1000) * 0.0005));
-    return load_element(DType::f16, at, 0);
-  }
-  /// Writes the low `width` bits of a value from bit `bit` of byte `byte` on.
-  void put(std::size_t byte, int bit, int width, int value) {
-    const int mask = (1 << width) - 1;
-    block_[byte] = static_cast<char>(block_[byte] | (value & mask) << bit);
-  }
-
-  void pack_q8_0(double size) {
-    const double scale = scale_at(0, size);
-    for (std::size_t i = 0; i < 32; ++i) {
-      const int quant = draw(-128, 127);
-      put(2 + i, 0, 8, quant);
-      values.push_back(quant * scale);
-    }
-  }
-  void pack_q4_0(double size) {
-    const double scale = scale_at(0, size);
-    for (std::size_t i = 0; i < 32; ++i) {
-      const int quant = draw(0, 15);
-      put(2 + i % 16, i < 16 ? 0 : 4, 4, quant);
-      values.push_back((quant - 8) * scale);
-    }
-  }
-  void pack_q4_k(double size) {
-    const double scale = scale_at(0, size), least = scale_at(2, size * 8);
-    std::array<int, 8> factors{}, minima{};
-    for (std::size_t g = 0; g < 8; ++g) {
-      const int factor = factors[g] = draw(0, 63), minimum = minima[g] = draw(0, 63);
-      put(g < 4 ? 4 + g : 8 + g, 0, g < 4 ? 6 : 4, factor);
-      put(g < 4 ? 8 + g : 8 + g, g < 4 ? 0 : 4, g < 4 ? 6 : 4, minimum);
-      if (g < 4) continue;
-      put(g, 6, 2, factor >> 4);
-      put(g + 4, 6, 2, minimum >> 4);
-    }
-    for (std::size_t i = 0; i < 256; ++i) {
-      const std::size_t g = i / 32;
-      const int quant = draw(0, 15);
-      put(16 + g / 2 * 32 + i % 32, g % 2 == 0 ? 0 : 4, 4, quant);
-      values.push_back(scale * factors[g] * quant - least * minima[g]);
-    }
-  }
-  void pack_q6_k(double size) {
-    const double scale = scale_at(208, size);
-    std::array<int, 16> factors{};
-    for (std::size_t g = 0; g < 16; ++g) {
-      factors[g] = draw(-128, 127);
-      put(192 + g, 0, 8, factors[g]);
-    }
-    for (std::size_t i = 0; i < 256; ++i) {
-      const std::size_t half = i / 128, at = i % 128;
-      const int quant = draw(0, 63);
-      put(half * 64 + at % 64, at < 64 ? 0 : 4, 4, quant);
-      put(128 + half * 32 + at % 32, static_cast<int>(at / 32) * 2, 2, quant >> 4);
-      values.push_back(scale * factors[i / 16] * (quant - 32));
-    }
-  }
-
-  std::mt19937_64 random_;
-  std::string block_;
-};
-
 /// The same random Llama as a GGUF file and as a folder of Hugging Face, whose weights are f32.
 struct TinyGguf {
   TinyLlama tiny;
@@ -205,8 +106,8 @@ struct TinyGguf {
     return type == DType::f32 ? 0 : type == DType::f16 ? 1 : 30;
   }
   static std::uint32_t number(BlockFormat format) {
-    constexpr std::array<std::uint32_t, 4> numbers{8, 2, 12, 14};
-    return numbers[static_cast<std::size_t>(format)];
+    constexpr std::array<std::uint32_t, 12> numbers{8, 2, 12, 14, 6, 20, 11, 3, 7, 13, 10, 23};
+    return numbers.at(static_cast<std::size_t>(format));
   }
 
   std::string architecture() const {

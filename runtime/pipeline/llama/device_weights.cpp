@@ -53,11 +53,38 @@ void upload_numbers(Runtime& runtime, const WeightView& from, const Tensor& to) 
   }
 }
 
+/// Copies blocks to a matrix whose blocks have the same weights in another format.
+void upload_rewritten(Runtime& runtime, const WeightView& from, const Tensor& to) {
+  const BlockFormatTraits& stored = block_traits(*from.blocks);
+  const std::size_t bytes = block_traits(*same_weights(*from.blocks)).bytes;
+  const std::size_t blocks = from.elements() / stored.elements,
+                    most = piece_elements / stored.elements;
+  const Tensor all = to.reshape({to.shape().elements()});
+  std::vector<std::byte> piece;
+  for (std::size_t first = 0; first < blocks; first += most) {
+    const std::size_t count = std::min(most, blocks - first);
+    piece.resize(count * bytes);
+    parallel_parts(static_cast<std::int64_t>(count), [&](std::int64_t begin, std::int64_t end) {
+      const auto b = static_cast<std::size_t>(begin);
+      rewrite_blocks(*from.blocks, from.data + (first + b) * stored.bytes,
+                     static_cast<std::size_t>(end - begin), piece.data() + b * bytes);
+    });
+    runtime
+        .upload(all.slice(0, static_cast<std::int64_t>(first * bytes),
+                          static_cast<std::int64_t>(piece.size())),
+                piece)
+        .value();
+  }
+}
+
 /// Copies a quantised matrix; scales are rounded to the type of the target's.
 void upload_quantised(Runtime& runtime, const WeightView& from, const WeightMatrix& to) {
   const auto upload = [&](const Tensor& target, const std::byte* source) {
     runtime.upload(target, {source, target.bytes()}).value();
   };
+  if (from.blocks && same_weights(*from.blocks) != from.blocks) {
+    return upload_rewritten(runtime, from, to.values);
+  }
   upload(to.values, from.data);
   if (to.order) {
     upload(to.order, reinterpret_cast<const std::byte*>(from.order));

@@ -32,7 +32,7 @@ void for_each(std::int64_t count, std::int64_t work, const Body& body) {
 
 std::vector<double> Weights::row(const WeightView& weights, std::int64_t row) const {
   std::vector<double> values(static_cast<std::size_t>(weights.cols));
-  const bool kept = weights.quantised() && !weights.decoded;
+  const bool kept = !weights.format().plain();
   weights.read(static_cast<std::size_t>(row) * values.size(), values.size(), values.data(),
                kept && rounding_ ? std::optional(scales_type(*rounding_)) : std::nullopt);
   if (!rounding_ || kept || weights.fits(*rounding_)) return values;

@@ -102,8 +102,8 @@ MatrixFormat WeightView::format() const {
     format.scaled = scaled->format;
   } else if (groups) {
     format = {groups->format, groups->group, groups->zeros != nullptr};
-  } else {
-    format.quantised = weight_format_from_string(to_string(*blocks));
+  } else if (const auto same = same_weights(*blocks)) {
+    format.quantised = weight_format_from_string(to_string(*same));
   }
   format.order = order != nullptr ? 1 : 0;
   return format;
@@ -203,6 +203,26 @@ LlamaFormats formats_of(const LlamaWeights& weights) {
   if (!any) formats.layers.clear();
   formats.head = weights.head.format();
   return formats;
+}
+
+DecodedMatrices decoded_matrices(const LlamaWeights& weights, DType type) {
+  DecodedMatrices found;
+  const auto add = [&](const WeightView& view) {
+    if (!view.quantised() || !view.format().plain()) return;
+    ++found.counts[view.blocks ? std::string(to_string(*view.blocks)) : "fp8"];
+    found.bytes += bytes_of(type, view.elements());
+  };
+  for (const LlamaLayer& layer : weights.layers) {
+    for (const WeightView* view :
+         {&layer.wq, &layer.wk, &layer.wv, &layer.wo, &layer.gate, &layer.up, &layer.down}) {
+      add(*view);
+    }
+    for (const LlamaExpert& expert : layer.experts) {
+      for (const WeightView* view : {&expert.gate, &expert.up, &expert.down}) add(*view);
+    }
+  }
+  if (weights.head.data != weights.embedding.data) add(weights.head);
+  return found;
 }
 
 }  // namespace greta::runtime

@@ -3,8 +3,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "kernels/model/block_formats.hpp"
@@ -45,11 +47,13 @@ struct WeightView {
   /// If set, column i of `data` is column order[i] of the matrix, [cols]: a permutation. read() has
   /// the matrix's own order.
   const std::int32_t* order = nullptr;
-  /// Whether devices get quantised weights as numbers. They multiply by them as they are otherwise.
+  /// Whether devices get quantised weights as numbers. Otherwise, they multiply by them as they are
+  /// if they can.
   bool decoded = false;
 
   bool quantised() const { return blocks || groups || scaled; }
-  /// Returns how devices store it; MatrixFormat::order is 1 if the columns are reordered.
+  /// Returns how devices store it: in a format with the same weights, or as numbers.
+  /// MatrixFormat::order is 1 if the columns are reordered.
   MatrixFormat format() const;
   std::size_t elements() const {
     return static_cast<std::size_t>(rows) * static_cast<std::size_t>(cols);
@@ -116,6 +120,16 @@ struct LlamaModel {
 /// experts have one format, and so have their down projections; both are numbers, the same
 /// integers, or in blocks.
 LlamaFormats formats_of(const LlamaWeights& weights);
+
+/// Matrices that a file has quantised and devices have as numbers, although nobody asked for it.
+struct DecodedMatrices {
+  std::map<std::string, std::int64_t> counts;  ///< by format, e.g. "q5_k"
+  std::uint64_t bytes = 0;                     ///< on devices
+};
+
+/// Returns a model's matrices that devices have as numbers of a type because no product reads their
+/// format. The table of the embedding, which is always numbers, is not one of them.
+DecodedMatrices decoded_matrices(const LlamaWeights& weights, DType type);
 
 /// Returns the type that devices store scales beside integers in, with activations of this type.
 constexpr DType scales_type(DType activations) {

@@ -18,44 +18,6 @@ namespace {
 
 using Ids = std::vector<std::int32_t>;
 
-constexpr BlockFormat all_formats[] = {BlockFormat::q8_0, BlockFormat::q4_0, BlockFormat::q4_k,
-                                       BlockFormat::q6_k};
-
-TEST(BlockFormats, DecodeWhatWasPacked) {
-  for (const BlockFormat format : all_formats) {
-    const RandomBlocks random(format, 50, 1, 7);
-    std::vector<double> values(random.values.size());
-    decode_blocks(format, reinterpret_cast<const std::byte*>(random.bytes.data()), 50,
-                  values.data());
-    EXPECT_EQ(values, random.values) << to_string(format);
-    EXPECT_EQ(values.size(), 50 * block_traits(format).elements);
-    EXPECT_EQ(block_format_from_string(to_string(format)), format);
-  }
-  EXPECT_EQ(block_format_from_string("q5_k"), std::nullopt);
-}
-
-// Scales of 0, subnormal ones, and those that are no numbers.
-TEST(BlockFormats, KeepSpecialScales) {
-  for (const BlockFormat format : all_formats) {
-    const BlockFormatTraits& traits = block_traits(format);
-    const std::size_t at = format == BlockFormat::q6_k ? 208 : 0;
-    RandomBlocks random(format, 1, 1, 3);
-    if (format == BlockFormat::q4_k) random.bytes.replace(2, 2, std::string(2, '\0'));
-    const auto with = [&](std::uint16_t scale) {
-      std::string bytes = random.bytes;
-      std::memcpy(bytes.data() + at, &scale, sizeof(scale));
-      std::vector<double> values(traits.elements);
-      decode_blocks(format, reinterpret_cast<const std::byte*>(bytes.data()), 1, values.data());
-      return values;
-    };
-    for (const double value : with(0)) EXPECT_EQ(value, 0) << traits.name;
-    const std::vector<double> one = with(0x3c00), least = with(0x0001);
-    for (std::size_t i = 0; i < one.size(); ++i) EXPECT_EQ(least[i], one[i] * 0x1p-24);
-    for (const double value : with(0x7c00)) EXPECT_FALSE(std::isfinite(value));
-    for (const double value : with(0x7e00)) EXPECT_TRUE(std::isnan(value));
-  }
-}
-
 class Gguf : public testing::Test {
  protected:
   std::filesystem::path file() const { return folder_ / "model.gguf"; }
@@ -103,7 +65,8 @@ TEST_F(Gguf, PlainTypesAreTheModelOfTheirSafetensors) {
 }
 
 TEST_F(Gguf, BlockFormatsAreTheModelOfTheirDecodedWeights) {
-  for (const BlockFormat format : all_formats) {
+  for (const auto& [format, name, elements, bytes] : block_format_table) {
+    SCOPED_TRACE(name);
     TinyGguf both;
     const auto block = static_cast<std::int64_t>(block_traits(format).elements);
     both.tiny.dim = block;
@@ -206,33 +169,45 @@ TEST_F(Gguf, YarnAndWindowsAreRead) {
       "yarn_ext_factor isn't 1");
 }
 
-// Weights of Q5_0 are the same in the blocks of q8_0.
-TEST_F(Gguf, Q5IsReadAsQ8) {
+// Others than those of kernels are in their formats on devices if weights are the same, otherwise
+// numbers.
+TEST_F(Gguf, OtherBlockFormatsAreRewrittenOrNumbers) {
+  using enum BlockFormat;
   TinyGguf both;
-  both.tiny.dim = 32;
-  GgufWriter writer;
-  both.add_metadata(writer);
-  std::vector<double> values;
-  std::string bytes;
-  for (std::size_t b = 0; b < 32; ++b) {
-    std::string block(22, '\0');
-    store_element(DType::f16, reinterpret_cast<std::byte*>(block.data()), 0, 0.25);
-    for (std::size_t i = 0; i < 32; ++i) {
-      const std::size_t quant = (7 * i + 3 * b) % 32;
-      block[6 + i % 16] = static_cast<char>(block[6 + i % 16] | (quant & 15) << (i < 16 ? 0 : 4));
-      block[2 + i / 8] = static_cast<char>(block[2 + i / 8] | (quant >> 4) << i % 8);
-      values.push_back(0.25 * (static_cast<double>(quant) - 16));
-    }
-    bytes += block;
-  }
-  both.replaced = {{"blk.1.attn_q.weight", {6, bytes}}};
-  both.write(writer, folder_.path());
+  both.tiny.dim = both.tiny.hidden = 256;
+  both.tiny.layers = 1;
+  both.tiny.tied = true;
+  both.others = {{"q_proj", q5_0},    {"k_proj", iq4_nl},  {"v_proj", q3_k}, {"o_proj", q5_k},
+                 {"gate_proj", q2_k}, {"up_proj", iq4_xs}, {"down", q4_1},   {"embed", q5_k}};
+  both.write(folder_.path());
   const LlamaModel model = load_llama(file());
-  const WeightView& wq = model.weights.layers[1].wq;
-  EXPECT_EQ(wq.blocks, BlockFormat::q8_0);
-  std::vector<double> got(wq.elements());
-  wq.read(0, got.size(), got.data());
-  EXPECT_EQ(got, values);
+  const LlamaLayerFormats formats = model.config.formats.layer(0);
+  EXPECT_EQ(formats.wq, MatrixFormat{WeightFormat::q8_0});
+  EXPECT_EQ(formats.wk, MatrixFormat{WeightFormat::q8_0});
+  EXPECT_EQ(formats.wv, MatrixFormat{WeightFormat::q6_k});
+  for (const MatrixFormat& format : {formats.wo, formats.gate, formats.up, formats.down}) {
+    EXPECT_TRUE(format.plain());
+  }
+  const DecodedMatrices decoded = decoded_matrices(model.weights, DType::f16);
+  EXPECT_EQ(decoded.bytes, 4 * 2 * 256 * 256U);
+  EXPECT_EQ(decoded.counts, (std::map<std::string, std::int64_t>{
+                                {"q5_k", 1}, {"q2_k", 1}, {"iq4_xs", 1}, {"q4_1", 1}}));
+}
+
+// A layer's experts are all numbers if some must be.
+TEST_F(Gguf, ExpertsOfOtherBlockFormatsAreNumbers) {
+  TinyGguf both;
+  both.tiny = {.dim = 256, .hidden = 256, .layers = 1, .kind = "mixtral", .experts = 3};
+  both.blocks = BlockFormat::q6_k;
+  both.others = {{".w1", BlockFormat::q5_k}};
+  both.write(folder_.path());
+  const LlamaModel model = load_llama(file());
+  EXPECT_EQ(model.config.formats.unread_experts, "");
+  EXPECT_TRUE(model.config.formats.layer(0).expert_gate_up.plain());
+  EXPECT_TRUE(model.config.formats.layer(0).expert_down.plain());
+  EXPECT_EQ(model.config.formats.layer(0).wq, MatrixFormat{WeightFormat::q6_k});
+  const DecodedMatrices decoded = decoded_matrices(model.weights, DType::bf16);
+  EXPECT_EQ(decoded.counts, (std::map<std::string, std::int64_t>{{"q5_k", 3}, {"q6_k", 6}}));
 }
 
 TEST_F(Gguf, RefusesModelsThatItWouldGetWrong) {

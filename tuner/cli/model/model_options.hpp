@@ -9,7 +9,6 @@
 
 #include "runtime/pipeline/compute/runtime.hpp"
 #include "runtime/pipeline/models/llama_weights.hpp"
-#include "runtime/pipeline/models/quantise.hpp"
 #include "runtime/pipeline/models/tokenizer.hpp"
 #include "tuner/cli/options/database_options.hpp"
 #include "tuner/cli/options/option_values.hpp"
@@ -64,14 +63,6 @@ DType run_dtype(const RuntimeChoice& choice, DType model, const DeviceInfo& devi
 /// with a file is invalid usage: throws CommandError.
 LlamaModel open_model(const std::string& path);
 std::unique_ptr<Tokenizer> open_tokenizer(const std::string& file, const LlamaModel& model);
-/// Adds --quantize.
-void add_quantize_option(CLI::App& command, std::string& choice);
-/// Quantises the projections of an architecture, or of a model whose activations have a type, as
-/// --quantize says, and reports on standard error which stay as they are. Throws CommandError if
-/// none can be quantised.
-void apply_quantisation(const std::string& choice, LlamaConfig& config);
-void apply_quantisation(const std::string& choice, LlamaModel& model, DType activations);
-
 /// Reports on standard error if `--allow rounded_weights` is among the allowed words and a model
 /// with activations of this type has no product that rounds weights. Call it after
 /// apply_quantisation().

@@ -10,6 +10,7 @@
 #include "runtime/pipeline/llama/needs.hpp"
 #include "tuner/cli/model/model_options.hpp"
 #include "tuner/cli/model/packing_option.hpp"
+#include "tuner/cli/model/quantize_option.hpp"
 #include "tuner/cli/options/device_options.hpp"
 #include "tuner/cli/options/option_values.hpp"
 #include "tuner/cli/program/interrupt.hpp"

@@ -9,7 +9,9 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/pipeline/llama/needs.hpp"
+#include "runtime/pipeline/models/quantise.hpp"
 #include "tuner/cli/model/packing_option.hpp"
+#include "tuner/cli/model/quantize_option.hpp"
 #include "tuner/cli/program/interrupt.hpp"
 #include "tuner/cli/program/tool.hpp"
 #include "tuner/report/format.hpp"

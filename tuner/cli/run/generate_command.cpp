@@ -11,6 +11,7 @@
 #include "runtime/pipeline/compute/capture.hpp"
 #include "runtime/pipeline/llama/needs.hpp"
 #include "tuner/cli/model/packing_option.hpp"
+#include "tuner/cli/model/quantize_option.hpp"
 #include "tuner/cli/options/option_values.hpp"
 #include "tuner/cli/run/batch_generation.hpp"
 #include "tuner/cli/run/commands.hpp"

@@ -9,6 +9,7 @@
 #include "runtime/device/text/printable.hpp"
 #include "tuner/cli/model/model_options.hpp"
 #include "tuner/cli/model/packing_option.hpp"
+#include "tuner/cli/model/quantize_option.hpp"
 #include "tuner/cli/options/device_options.hpp"
 #include "tuner/cli/options/tuning_options.hpp"
 #include "tuner/cli/program/interrupt.hpp"

@@ -3,11 +3,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <limits>
 #include <utility>
 
-#include "kernels/model/parallel.hpp"
 #include "runtime/device/result.hpp"
 #include "runtime/device/text/printable.hpp"
 #include "runtime/pipeline/models/formats/gguf.hpp"
@@ -256,39 +254,6 @@ LlamaConfig config_of(const GgufFile& file) {
   return config;
 }
 
-/// Returns a tensor of Q5_0 as q8_0, which has the same scales and room for the integers, so that
-/// no weight changes. A block of Q5_0 has scale d; 4 bytes with the high bits of q[0] to q[31]; 16
-/// bytes, whose low halves are those of q[0] to q[15], and whose high halves those of q[16] to
-/// q[31]. Element i is d * (q[i] - 16). Source: ggml, ggml-common.h.
-StoredTensor widened(const StoredTensor& from,
-                     std::vector<std::shared_ptr<const std::vector<std::byte>>>& memory) {
-  constexpr std::size_t stored = 22, elements = 32;
-  const std::size_t bytes = block_traits(BlockFormat::q8_0).bytes;
-  const std::size_t blocks = from.data.size() / stored;
-  auto to = std::make_shared<std::vector<std::byte>>(blocks * bytes);
-  kernels::parallel_parts(
-      static_cast<std::int64_t>(blocks), [&](std::int64_t first, std::int64_t last) {
-        for (auto b = static_cast<std::size_t>(first); b < static_cast<std::size_t>(last); ++b) {
-          const std::byte* const block = from.data.data() + b * stored;
-          std::byte* const out = to->data() + b * bytes;
-          std::memcpy(out, block, 2);
-          std::uint32_t high = 0;
-          std::memcpy(&high, block + 2, sizeof(high));
-          for (std::size_t i = 0; i < elements; ++i) {
-            const int half = std::to_integer<int>(block[6 + i % 16]);
-            const int low = i < 16 ? half & 15 : half >> 4;
-            const int top = static_cast<int>(high >> i & 1U) << 4;
-            out[2 + i] = static_cast<std::byte>((low | top) - 16);
-          }
-        }
-      });
-  StoredTensor result = from;
-  result.blocks = BlockFormat::q8_0;
-  result.data = *to;
-  memory.push_back(std::move(to));
-  return result;
-}
-
 }  // namespace
 
 LlamaModel load_gguf(const std::filesystem::path& path) {
@@ -297,10 +262,8 @@ LlamaModel load_gguf(const std::filesystem::path& path) {
   model.path = path;
   model.files = {file.file()};
   model.config = config_of(file);
-  ModelTensors tensors(path.string(), gguf_types_text() + ", Q5_0");
-  for (const auto& [name, tensor] : file.tensors()) {
-    tensors.add(name, tensor.type == "Q5_0" ? widened(tensor, model.converted) : tensor);
-  }
+  ModelTensors tensors(path.string(), gguf_types_text());
+  for (const auto& [name, tensor] : file.tensors()) tensors.add(name, tensor);
   model.weights = take_llama(tensors, model.config, names_of(file));
   model.config.formats = formats_of(model.weights);
   tensors.check_rest([](std::string_view name) {

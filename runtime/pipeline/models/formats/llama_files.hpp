@@ -25,7 +25,8 @@ bool is_gguf(const std::filesystem::path& path);
 
 /// Reads a GGUF file (version 2 or 3, little-endian) of architecture `llama`, which models of
 /// Mistral and Mixtral have, too, `qwen2`, `qwen2moe`, `qwen3` or `qwen3moe`. Matrices may be F32,
-/// F16, BF16, in a BlockFormat, or Q5_0, which becomes q8_0. The converter to GGUF orders the rows
+/// F16, BF16, or in a BlockFormat, of which some become another one or numbers on devices
+/// (WeightView::format()). The converter to GGUF orders the rows
 /// of wq and wk of Llamas for interleaved rotation, so this is their rope style. `rope_freqs`,
 /// where the file has them, become rope_divisors. bos and eos are the tokenizer's; bos is -1 if
 /// texts begin without such a token.

@@ -32,19 +32,21 @@ std::vector<WeightView> take_each(ModelTensors& tensors, const TakeProjection& p
   return list;
 }
 
-/// Makes experts of fp8 numbers on devices, unless grouped products take all as they are: of one
-/// format, and with scales of blocks whole ones of each matrix.
+/// Makes experts numbers on devices that grouped products do not take as they are. They take fp8 of
+/// one format, with scales of blocks whole ones of each matrix; and blocks, unless some matrices of
+/// the layer are in blocks that no product reads.
 void decode_others(const LlamaConfig& c, std::vector<LlamaExpert>& experts) {
   const MatrixFormat first = experts.front().gate.format();
-  bool alike = !first.scaled || !first.scaled->blocks || c.has_whole_blocks();
+  bool alike = !first.scaled || !first.scaled->blocks || c.has_whole_blocks(), unread = false;
   for (const LlamaExpert& expert : experts) {
     for (const WeightView* view : {&expert.gate, &expert.up, &expert.down}) {
       alike = alike && view->format() == first;
+      unread = unread || (view->blocks && view->format().plain());
     }
   }
   for (LlamaExpert& expert : experts) {
     for (WeightView* view : {&expert.gate, &expert.up, &expert.down}) {
-      view->decoded = view->scaled.has_value() && !alike;
+      view->decoded = (view->scaled && !alike) || (view->blocks && unread);
     }
   }
 }
