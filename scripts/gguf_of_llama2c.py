@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Converts a checkpoint of llama2.c and its tokenizer to a GGUF file of architecture llama.
 
-    scripts/gguf_of_llama2c.py MODEL.bin TOKENIZER.bin OUTPUT.gguf [--type f32|f16|bf16|q8_0|q4_0|q4_k|q6_k]
-                               [--experts N]
+    scripts/gguf_of_llama2c.py MODEL.bin TOKENIZER.bin OUTPUT.gguf [--type TYPE] [--experts N]
+
+TYPE is f32, f16, bf16, q8_0, q4_0, q4_k, q6_k, q5_1 or iq4_nl.
 
 Norms, and matrices whose rows are not whole blocks of the type, stay f32. Quantisation is plain rounding, which is good
 enough for tests and examples. With --experts, a layer has N copies of its network as experts, of which a random router
@@ -18,7 +19,7 @@ from llama2c_file import HEADER_BYTES, read_sizes
 
 U32, F32, TEXT, ARRAY, I32 = 4, 6, 8, 9, 5  # types of values
 TYPES = {"f32": (0, 1), "f16": (1, 1), "bf16": (30, 1), "q8_0": (8, 32), "q4_0": (2, 32), "q4_k": (12, 256),
-         "q6_k": (14, 256)}  # number, elements of a block
+         "q6_k": (14, 256), "q5_1": (7, 32), "iq4_nl": (20, 32)}  # number, elements of a block
 ALIGNMENT = 32
 
 
@@ -123,6 +124,22 @@ def encode_q6_k(blocks):
     return low, high.reshape(len(blocks), 64), factor.astype(np.int8).view(np.uint8), data
 
 
+def encode_q5_1(blocks):
+    least, least_data = scales(blocks.min(axis=1))
+    scale, data = scales((blocks.max(axis=1) - least) / 31)
+    quants = rounded(blocks - least[:, None], scale[:, None], 0, 31)
+    high = np.packbits(quants >> 4, axis=1, bitorder="little")
+    return data, least_data, high, halves(quants[:, :16] & 15, quants[:, 16:] & 15)
+
+
+def encode_iq4_nl(blocks):
+    integers = np.array([-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113], np.float32)
+    scale, data = scales(np.abs(blocks).max(axis=1) / 113)
+    ratios = blocks / np.where(scale == 0, 1, scale)[:, None]
+    quants = np.abs(ratios[:, :, None] - integers).argmin(axis=2)
+    return data, halves(quants[:, :16], quants[:, 16:])
+
+
 def encode(matrix, kind):
     matrix = np.ascontiguousarray(matrix, dtype="<f4")
     if kind == "f32":
@@ -132,7 +149,8 @@ def encode(matrix, kind):
     if kind == "bf16":
         bits = matrix.view("<u4").astype(np.uint64)
         return (bits + 0x7fff + (bits >> 16 & 1) >> 16).astype("<u2").tobytes()
-    encoders = {"q8_0": encode_q8_0, "q4_0": encode_q4_0, "q4_k": encode_q4_k, "q6_k": encode_q6_k}
+    encoders = {"q8_0": encode_q8_0, "q4_0": encode_q4_0, "q4_k": encode_q4_k, "q6_k": encode_q6_k,
+                "q5_1": encode_q5_1, "iq4_nl": encode_iq4_nl}
     return np.concatenate(encoders[kind](matrix.reshape(-1, TYPES[kind][1])), axis=1).tobytes()
 
 

@@ -40,8 +40,24 @@ class Gguf(RunCase):
         self.assertEqual(self.told_of("q8_0", "--tokens", 20)["ids"], STORY[:20])
         self.assertEqual(self.told_of("q4_0", "--tokens", 20)["text"][:12], ", there was ")
 
+    def test_types_that_no_product_reads_are_numbers_or_others_with_the_same_weights(self):
+        self.assertEqual(self.told_of("q5_1", "--tokens", 20)["ids"], STORY[:20])
+        told = self.told_of("iq4_nl", "--tokens", 20)
+        self.assertEqual((told["text"][:12], told["quantised"]), (", there was ", "q8_0"))
+        words = ("--prompt", "Once", "--tokens", 1, "--device", "lavapipe", "--untuned")
+        told = "q5_1.gguf: matrices in formats that no product reads are numbers of f16: 30 of q5_1; "
+        result = self.run_greta("--model", self.model("q5_1"), *words)
+        self.assertRegex(result.stderr, re.escape(told) + r"[\d.]+ KiB\n")
+        for file, more in (("q5_1", ("--quantize", "none")), ("q5_1", ("--quantize", "q4_0")), ("iq4_nl", ())):
+            self.assertNotIn("no product reads", self.run_greta("--model", self.model(file), *words, *more).stderr)
+
+    def test_the_blocks_of_other_tests_are_those_of_numpy(self):
+        script, made = SOURCE / "scripts/gguf_blocks.py", self.folder / "blocks.json"
+        subprocess.run([*CONVERT[:2], str(script), str(made)], check=True, timeout=limit(60))
+        self.assertEqual(made.read_text(), (SOURCE / "tests/data/gguf_blocks.json").read_text())
+
     def test_stages_of_quantised_weights_agree_with_fp64(self):
-        for kind in ("q8_0", "q4_0"):
+        for kind in ("q8_0", "q4_0", "q5_1", "iq4_nl"):
             result = self.run_greta("--model", self.model(kind), "--prompt", "Once upon", "--device", "lavapipe",
                                     "--untuned", "--trace-layers", timeout=limit(200))
             self.assertEqual(result.returncode, 0, result.stdout + result.stderr)

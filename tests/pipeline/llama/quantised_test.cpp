@@ -48,6 +48,11 @@ std::vector<Stored> stored_models() {
   within.others = {{"k_proj", q4_0}, {"up_proj", q4_0}, {"layers.1.self_attn.v_proj", q4_k}};
   TinyGguf numbers = of_size(64, 96, std::nullopt);
   numbers.others = {{"q_proj", q8_0}, {"gate_proj", q8_0}, {"layers.0.self_attn.o_proj", q4_0}};
+  TinyGguf others = of_size(256, 512, q5_k);  // as in files named Q3_K_M and Q2_K
+  others.others = {{"q_proj", q3_k},  {"v_proj", q2_k},    {"o_proj", iq4_xs},  {"gate_proj", q3_k},
+                   {"up_proj", q6_k}, {"down_proj", q5_k}, {"lm_head", iq4_xs}, {"embed", q2_k}};
+  TinyGguf blocks = of_size(64, 96, iq4_nl);  // where rows are no multiples of 256
+  blocks.others = {{"k_proj", q5_0}, {"v_proj", q5_1}, {"down_proj", q4_1}, {"up_proj", q8_0}};
   TinyGguf tied = of_size(64, 96, q4_0);
   tied.tiny.tied = true;
   return {{"q8_0", of_size(64, 96, q8_0)},
@@ -56,6 +61,8 @@ std::vector<Stored> stored_models() {
           {"q6_k", of_size(256, 256, q6_k)},
           {"q4_k and q6_k", mixed},
           {"several in a projection", within},
+          {"others of 256", others},
+          {"others of 32", blocks},
           {"numbers in a projection", numbers}};
 }
 
@@ -144,13 +151,20 @@ TEST_P(QuantisedLlama, QuantisedOnLoadingAsWell) {
       }
     }
   }
-  LlamaModel model = load(stored_models()[3].file);
-  quantise(model, Quantisation::decoded, DType::f16);
-  const auto llama = runner(model, DType::f16);
-  EXPECT_EQ(count_of(llama->pass(1), "quantized_gemm"), 0U);
-  const LlamaTraceCheck check(model, {DType::f16, DType::f16, DType::f16, DType::f32});
-  const auto wrong = first_failure(check.check(llama->trace(prompt)));
-  EXPECT_FALSE(wrong) << wrong->text();
+  // Blocks that no product reads are quantised, too.
+  for (const auto& [how, products] :
+       {std::pair{Quantisation::decoded, 0U}, {Quantisation::q8_0, 4U}, {Quantisation::int4, 4U}}) {
+    TinyGguf file = stored_models()[3].file;
+    file.tiny.layers = 1;
+    if (how != Quantisation::decoded) file.blocks = BlockFormat::q5_k;
+    LlamaModel model = load(file);
+    quantise(model, how, DType::f16);
+    const auto llama = runner(model, DType::f16);
+    EXPECT_EQ(count_of(llama->pass(1), "quantized_gemm"), products);
+    const LlamaTraceCheck check(model, {DType::f16, DType::f16, DType::f16, DType::f32});
+    const auto wrong = first_failure(check.check(llama->trace(prompt)));
+    EXPECT_FALSE(wrong) << wrong->text();
+  }
 }
 
 // Integers in groups with zero points.
@@ -330,21 +344,26 @@ TEST_P(QuantisedLlama, WeightsAreMultipliedAsTheyAreStored) {
 }
 
 TEST_P(QuantisedLlama, MemoryAndProblemsAreKnownBefore) {
-  const LlamaModel model = load(stored_models()[4].file);
-  LlamaOptions options;
-  options.capacity = 32;
-  const LlamaNeeds needs = llama_needs(*runtime_, model.config, DType::f16, options, 12);
-  std::set<std::string> formats;
-  for (const Problem& problem : llama_problems(*runtime_, model.config, DType::f16, options)) {
-    if (problem.op == "quantized_gemm") formats.insert(problem.attribute("weights", "int4"));
+  const std::vector<Stored> all = stored_models();
+  const std::set<std::string> mixed{"q4_k", "q6_k"}, others{"q6_k"};
+  for (const auto& [stored, want] : {std::pair(all[4], mixed), {all[6], others}}) {
+    SCOPED_TRACE(stored.name);
+    const LlamaModel model = load(stored.file);
+    LlamaOptions options;
+    options.capacity = 32;
+    const LlamaNeeds needs = llama_needs(*runtime_, model.config, DType::f16, options, 12);
+    std::set<std::string> formats;
+    for (const Problem& problem : llama_problems(*runtime_, model.config, DType::f16, options)) {
+      if (problem.op == "quantized_gemm") formats.insert(problem.attribute("weights", "int4"));
+    }
+    EXPECT_EQ(formats, want);
+    ASSERT_EQ(runtime_->device().memory().in_use_bytes, 0U);
+    const auto llama = runner(model, DType::f16);
+    llama->feed(prompt);
+    llama->feed(Ids{1});
+    const auto used = static_cast<double>(runtime_->device().memory().in_use_bytes);
+    EXPECT_NEAR(static_cast<double>(needs.total()), used, 0.02 * used);
   }
-  EXPECT_EQ(formats, (std::set<std::string>{"q4_k", "q6_k"}));
-  ASSERT_EQ(runtime_->device().memory().in_use_bytes, 0U);
-  const auto llama = runner(model, DType::f16);
-  llama->feed(prompt);
-  llama->feed(Ids{1});
-  const auto used = static_cast<double>(runtime_->device().memory().in_use_bytes);
-  EXPECT_NEAR(static_cast<double>(needs.total()), used, 0.02 * used);
 }
 
 // Random weights of a file's architecture are in its formats, and of a sane magnitude.
