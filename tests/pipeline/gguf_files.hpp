@@ -171,9 +171,9 @@ struct TinyGguf {
       const std::string name = gguf_name(tensor.name);
       // The rows of other architectures keep their order.
       const bool llama = architecture() == "llama";
-      if (llama && name.ends_with("attn_q.weight"))
+      if (llama && name.find("attn_q.") != std::string::npos)
         stored = interleaved(stored, tensor.shape[0], tiny.heads);
-      if (llama && name.ends_with("attn_k.weight")) {
+      if (llama && name.find("attn_k.") != std::string::npos) {
         stored = interleaved(stored, tensor.shape[0], tiny.kv_heads);
       }
       if (const auto at = name.find("_exps."); at != std::string::npos && split) {

@@ -50,8 +50,9 @@ inline double sum_of(const runtime::LlamaModel& model) {
       add(view);
     }
     for (const runtime::WeightView& view :
-         {layer.gate, layer.up, layer.down, layer.bq, layer.bk, layer.bv, layer.q_norm,
-          layer.k_norm, layer.router, layer.shared_router}) {
+         {layer.gate, layer.up, layer.down, layer.bq, layer.bk, layer.bv, layer.bo, layer.b_gate,
+          layer.b_up, layer.b_down, layer.q_norm, layer.k_norm, layer.router,
+          layer.shared_router}) {
       if (view.data != nullptr) add(view);
     }
     for (const runtime::LlamaExpert& expert : layer.experts) {
@@ -124,6 +125,7 @@ struct TinyLlama {
   std::int64_t experts = 5, top_k = 2;                 ///< of mixtral and of those of Qwen
   std::int64_t expert_hidden = 40, shared_hidden = 8;  ///< of Qwen
   std::vector<std::int64_t> dense_layers{};            ///< of Qwen: mlp_only_layers
+  bool attention_bias = false, mlp_bias = false;       ///< of llama; the first one also of Qwen3
   nlohmann::json more = nlohmann::json::object();      ///< further members of config.json
 
   nlohmann::json config() const {
@@ -141,6 +143,8 @@ struct TinyLlama {
                            {"bos_token_id", 1},
                            {"eos_token_id", 2}};
     if (kind == "qwen3") json["head_dim"] = dim / heads;  // 128 by default
+    if (attention_bias) json["attention_bias"] = true;
+    if (mlp_bias) json["mlp_bias"] = true;
     if (kind == "mixtral") json["num_local_experts"] = experts;
     if (kind.ends_with("_moe")) {
       json["num_experts"] = experts;
@@ -178,7 +182,8 @@ struct TinyLlama {
       add(prefix + "self_attn.k_proj", {kv_dim, dim});
       add(prefix + "self_attn.v_proj", {kv_dim, dim});
       add(prefix + "self_attn.o_proj", {dim, dim});
-      if (kind.starts_with("qwen2")) {
+      if (attention_bias) add(prefix + "self_attn.o_proj.bias", {dim});
+      if (kind.starts_with("qwen2") || attention_bias) {
         add(prefix + "self_attn.q_proj.bias", {dim});
         for (const char* part : {"k_proj", "v_proj"}) {
           add(prefix + "self_attn." + part + ".bias", {kv_dim});
@@ -207,6 +212,10 @@ struct TinyLlama {
     };
     if (!has_experts(layer)) {
       network("mlp.", hidden, "gate_proj", "up_proj", "down_proj");
+      if (!mlp_bias) return;
+      add(prefix + "mlp.gate_proj.bias", {hidden});
+      add(prefix + "mlp.up_proj.bias", {hidden});
+      add(prefix + "mlp.down_proj.bias", {dim});
       return;
     }
     const bool mixtral = kind == "mixtral";

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <map>
 #include <span>
 #include <utility>
 
@@ -148,11 +149,12 @@ Tensor add_bias(Pipeline& pipeline, const Tensor& x, const Tensor& bias, const T
   return sum;
 }
 
-/// Records the sums of products and a bias, if there is one.
-void add_biases(Pipeline& pipeline, const Qkv& chain, std::span<const NamedPart> parts,
-                ProjectedParts& results) {
+/// Records the sums of a chain's products and its bias, if there is one.
+template <typename Chain>
+void add_biases(Pipeline& pipeline, const Chain& chain, const char* name,
+                std::span<const NamedPart> parts, ProjectedParts& results) {
   if (!chain.bias) return;
-  pipeline.label(chain.prefix + "qkv + bias");
+  pipeline.label(chain.prefix + name + " + bias");
   if (results.all) {
     results.all = add_bias(pipeline, results.all, chain.bias, chain.zeros);
     results.parts = columns_of(results.all, parts);
@@ -194,12 +196,15 @@ ChainRows norm_of(Pipeline& pipeline, const Tensor& x, const ChainNorm& norm,
 }
 
 /// Returns the alternative for a chain that begins with a norm. A norm that is computed already is
-/// that of an alternative that has it apart.
-std::string alternative_of(Pipeline& pipeline, const Problem& chain, const ChainNorm& norm) {
+/// that of an alternative that has it apart. `gates`: whether products may have gates as epilogue.
+std::string alternative_of(Pipeline& pipeline, const Problem& chain, const ChainNorm& norm,
+                           bool gates = true) {
   if (norm.result && norm.kept) {
     return pipeline.choose(chain, {{"fused", "gated"}, {"normed", "parts"}}).value().config.variant;
   }
-  std::string chosen = pipeline.choose(chain).value().config.variant;
+  std::map<std::string, std::string> instead;
+  if (!gates) instead = {{"fused", "normed"}, {"gated", "parts"}};
+  std::string chosen = pipeline.choose(chain, instead).value().config.variant;
   if (norm.result && !has_norm_apart(pipeline, chain)) {
     throw Error(fmt::format("{}: alternative {} computes the norm itself", chain.key(), chosen));
   }
@@ -252,8 +257,8 @@ ChainRows multiply_silu(Pipeline& pipeline, const GateUp& chain, const Projected
 }  // namespace
 
 GateUpResults record(Pipeline& pipeline, const GateUp& chain) {
-  const std::string chosen =
-      alternative_of(pipeline, permitted(pipeline, chain_of(chain)), chain.norm);
+  const std::string chosen = alternative_of(pipeline, permitted(pipeline, chain_of(chain)),
+                                            chain.norm, !chain.bias || chain.weights.dense());
   const std::int64_t hidden = chain.weights.rows() / 2;
   const bool gated = chosen == "fused" || chosen == "gated";
   const std::array parts{NamedPart{"gate", hidden}, NamedPart{"up", hidden}};
@@ -272,16 +277,24 @@ GateUpResults record(Pipeline& pipeline, const GateUp& chain) {
     const WeightMatrix& weights = chain.weights.segments.front();
     results.out.numbers = rows_like(pipeline, chain.x, hidden);
     pipeline.label(chain.prefix + name + " + silu_mul");
-    multiply(pipeline, x, weights, results.out.numbers, {.gated = true}, prologue);
+    multiply(pipeline, x, weights, results.out.numbers, {.bias = chain.bias, .gated = true},
+             prologue);
     return results;
   }
   if (chain.weights.segments.size() > 1) {
     results.products = multiply_parts(pipeline, chain.x, x, chain.weights, parts, chain.prefix);
+    add_biases(pipeline, chain, "gate_up", parts, results.products);
   } else {
+    const WeightMatrix& weights = chain.weights.segments.front();
     pipeline.label(chain.prefix + name);
-    Tensor& all = results.products.all = rows_like(pipeline, chain.x, 2 * hidden);
-    multiply(pipeline, x, chain.weights.segments.front(), all, {}, prologue);
+    const Tensor all = results.products.all = rows_like(pipeline, chain.x, 2 * hidden);
     results.products.parts = columns_of(all, parts);
+    if (weights.has_epilogues()) {
+      multiply(pipeline, x, weights, all, {.bias = chain.bias}, prologue);
+    } else {
+      multiply(pipeline, x, weights, all, {}, prologue);
+      add_biases(pipeline, chain, "gate_up", parts, results.products);
+    }
   }
   results.out = multiply_silu(pipeline, chain, results.products, hidden);
   return results;
@@ -310,7 +323,7 @@ QkvResults record(Pipeline& pipeline, const Qkv& chain) {
   }
   if (chain.weights.segments.size() > 1) {
     results.out = multiply_parts(pipeline, chain.x, x, chain.weights, parts, chain.prefix);
-    add_biases(pipeline, chain, parts, results.out);
+    add_biases(pipeline, chain, "qkv", parts, results.out);
     return results;
   }
   results.out.all = rows_like(pipeline, chain.x, chain.weights.rows());
@@ -323,7 +336,7 @@ QkvResults record(Pipeline& pipeline, const Qkv& chain) {
                                  : ProductPrologue{});
     } else {
       multiply(pipeline, x, weights, results.out.all);
-      add_biases(pipeline, chain, parts, results.out);
+      add_biases(pipeline, chain, "qkv", parts, results.out);
     }
     return results;
   }
@@ -350,6 +363,23 @@ Problem chain_of(const ResidualNorm& chain) {
                              x.shape()[1], weights_of(chain.weights));
 }
 
+namespace {
+
+/// Records the product of a chain, and the sum with its bias.
+Tensor product_and_bias(Pipeline& pipeline, const ResidualNorm& chain) {
+  const Tensor product = pipeline.temporary(chain.residual.dtype(), chain.residual.shape());
+  if (chain.weights.has_epilogues()) {
+    multiply(pipeline, chain.x, chain.weights, product, {.bias = chain.bias});
+    return product;
+  }
+  multiply(pipeline, chain.x, chain.weights, product);
+  if (!chain.bias) return product;
+  pipeline.label(chain.prefix + chain.name + " + bias");
+  return add_bias(pipeline, product, chain.bias, chain.zeros);
+}
+
+}  // namespace
+
 ResidualNormResults record(Pipeline& pipeline, const ResidualNorm& chain, bool apart) {
   const Problem problem = permitted(pipeline, chain_of(chain));
   const bool add_norm = apart && pipeline.choose(problem).value().config.variant == "add_norm";
@@ -358,13 +388,15 @@ ResidualNormResults record(Pipeline& pipeline, const ResidualNorm& chain, bool a
   };
   ResidualNormResults results;
   pipeline.label(chain.prefix + chain.name);
-  if (!add_norm && chain.weights.has_epilogues()) {
+  const bool one_launch =
+      chain.weights.has_epilogues() && !(chain.bias && chain.weights.quantised());
+  if (!add_norm && one_launch) {
     results.sum = matrix();
-    multiply(pipeline, chain.x, chain.weights, results.sum, {.residual = chain.residual});
+    multiply(pipeline, chain.x, chain.weights, results.sum,
+             {.bias = chain.bias, .residual = chain.residual});
     return results;
   }
-  const Tensor product = matrix();
-  multiply(pipeline, chain.x, chain.weights, product);
+  const Tensor product = product_and_bias(pipeline, chain);
   results.sum = matrix();
   if (!add_norm) {
     pipeline.label(chain.prefix + "residual");

@@ -50,6 +50,10 @@ struct GateUp {
   std::string prefix{};
   /// The format that `out` is quantised to for the product that follows; empty: it is not.
   std::optional<ScaledFormat> quantised_to{};
+  /// [2 hidden], which is added to the products; empty: none. With quantised weights, gates are not
+  /// an epilogue then, which has room for one thing.
+  Tensor bias{};
+  Tensor zeros{};  ///< as in Qkv
 };
 struct GateUpResults {
   Tensor normed;            ///< [rows, dim]; empty: within another launch
@@ -76,7 +80,7 @@ struct QkvResults {
 Problem chain_of(const Qkv& chain);
 QkvResults record(Pipeline& pipeline, const Qkv& chain);
 
-/// sum = x transposed(weights) + residual, and norm(sum).
+/// sum = x transposed(weights) + bias + residual, and norm(sum).
 struct ResidualNorm {
   ChainRows x;           ///< [rows, inner]
   WeightMatrix weights;  ///< [dim, inner]
@@ -86,6 +90,8 @@ struct ResidualNorm {
   std::string prefix{};
   /// The format that the norm is quantised to for the products that follow; empty: it is not.
   std::optional<ScaledFormat> quantised_to{};
+  Tensor bias{};   ///< [dim]; empty: none
+  Tensor zeros{};  ///< as in Qkv
 };
 struct ResidualNormResults {
   Tensor sum;        ///< [rows, dim]

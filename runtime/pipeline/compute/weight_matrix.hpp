@@ -61,7 +61,8 @@ ScaledRows quantise_rows(Pipeline& on, const Tensor& x, std::int64_t cols,
 /// Records C = A W^T for rows of the matrix's format.
 Result<void> multiply(Pipeline& on, const ScaledRows& a, const WeightMatrix& w, const Tensor& c);
 
-/// What a product does with its sums, one of these at most.
+/// What a product does with its sums. Products with quantised weights do one of these at most,
+/// those with numbers a bias and one of the others.
 struct ProductEpilogue {
   Tensor bias{};       ///< [columns of C] of C's type, which is added; empty: none
   Tensor residual{};   ///< as C, which is added; empty: none

@@ -184,6 +184,30 @@ void for_each_matrix(Layer& layer, const Visit& visit) {
   }
 }
 
+/// Copies vectors, one after the other.
+void upload_joined(Runtime& runtime, std::initializer_list<const WeightView*> from,
+                   const Tensor& to) {
+  std::int64_t first = 0;
+  for (const WeightView* view : from) {
+    upload_numbers(runtime, *view, to.slice(0, first, view->cols));
+    first += view->cols;
+  }
+}
+
+/// Copies the biases and the norms of heads that a layer has.
+void upload_vectors(Runtime& runtime, const LlamaLayer& from, const LlamaDeviceLayer& to) {
+  if (to.qkv_bias) upload_joined(runtime, {&from.bq, &from.bk, &from.bv}, to.qkv_bias);
+  if (to.out_bias) upload_numbers(runtime, from.bo, to.out_bias);
+  if (to.gate_up_bias) {
+    upload_joined(runtime, {&from.b_gate, &from.b_up}, to.gate_up_bias);
+    upload_numbers(runtime, from.b_down, to.down_bias);
+  }
+  if (to.q_norm) {
+    upload_numbers(runtime, from.q_norm, to.q_norm);
+    upload_numbers(runtime, from.k_norm, to.k_norm);
+  }
+}
+
 /// Makes panels of the rows of matrices whose format has them.
 class PanelMaker {
  public:
@@ -226,6 +250,11 @@ LlamaDeviceLayer make_layer(const LlamaConfig& config, DType dtype, std::int64_t
     layer.down = make_matrix(dtype, dim, ffn, formats.down, make);
   }
   if (config.qkv_bias) layer.qkv_bias = vector(config.q_dim() + 2 * config.kv_dim());
+  if (config.out_bias) layer.out_bias = vector(dim);
+  if (config.has_mlp_bias(index)) {
+    layer.gate_up_bias = vector(2 * ffn);
+    layer.down_bias = vector(dim);
+  }
   if (config.qk_norm) {
     layer.q_norm = vector(config.head_dim);
     layer.k_norm = vector(config.head_dim);
@@ -297,16 +326,7 @@ LlamaDeviceWeights upload_weights(Runtime& runtime, const LlamaModel& model, DTy
       upload_matrix(runtime, layer.down, to.down);
     }
     if (to.router) upload_experts(runtime, layer, to);
-    if (to.qkv_bias) {
-      const std::int64_t q = model.config.q_dim(), kv = model.config.kv_dim();
-      upload_numbers(runtime, layer.bq, to.qkv_bias.slice(0, 0, q));
-      upload_numbers(runtime, layer.bk, to.qkv_bias.slice(0, q, kv));
-      upload_numbers(runtime, layer.bv, to.qkv_bias.slice(0, q + kv, kv));
-    }
-    if (to.q_norm) {
-      upload_numbers(runtime, layer.q_norm, to.q_norm);
-      upload_numbers(runtime, layer.k_norm, to.k_norm);
-    }
+    upload_vectors(runtime, layer, to);
     for_each_matrix(to, [&](WeightMatrix& matrix) { panels.repack(matrix); });
   }
   return weights;

@@ -18,10 +18,12 @@ struct LlamaDeviceLayer {
   Tensor ffn_norm;   ///< [dim]
   /// [2 ffn_dim, dim]: rows of gate, then of up; no matrix if LlamaConfig::ffn_dim() is 0
   Projection gate_up;
-  WeightMatrix down;          ///< [dim, ffn_dim]
-  Tensor qkv_bias{};          ///< with LlamaConfig::qkv_bias: [q_dim + 2 kv_dim]
-  Tensor q_norm{}, k_norm{};  ///< with LlamaConfig::qk_norm: [head_dim]
-  Tensor router{};            ///< with experts: [experts, dim]
+  WeightMatrix down;                   ///< [dim, ffn_dim]
+  Tensor qkv_bias{};                   ///< with LlamaConfig::qkv_bias: [q_dim + 2 kv_dim]
+  Tensor out_bias{};                   ///< with LlamaConfig::out_bias: [dim]
+  Tensor gate_up_bias{}, down_bias{};  ///< with a bias of the network: [2 ffn_dim], [dim]
+  Tensor q_norm{}, k_norm{};           ///< with LlamaConfig::qk_norm: [head_dim]
+  Tensor router{};                     ///< with experts: [experts, dim]
   WeightMatrix
       expert_gate_up{};        ///< [experts * 2 hidden_dim, dim]: an expert's gates, then its ups
   WeightMatrix expert_down{};  ///< [experts * dim, hidden_dim]

@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <initializer_list>
-#include <numeric>
 #include <optional>
 
 #include "runtime/pipeline/compute/chains.hpp"
@@ -86,8 +85,13 @@ class PassRecorder {
             prefix()};
   }
   GateUp gate_up_of(const LlamaDeviceLayer& layer, const Hidden& x) const {
-    return {x.sum, norm_of("ffn_norm", layer.ffn_norm, x.normed), layer.gate_up, prefix(),
-            layer.down.format.scaled};
+    return {x.sum,
+            norm_of("ffn_norm", layer.ffn_norm, x.normed),
+            layer.gate_up,
+            prefix(),
+            layer.down.format.scaled,
+            layer.gate_up_bias,
+            memory_.zeros};
   }
   bool has_experts() const { return config_.has_experts(layer_); }
 
@@ -160,9 +164,10 @@ class PassRecorder {
   /// Returns a projection's sum with the residual, and the norm that follows where the chosen
   /// alternative computes it with the sum.
   Hidden project_and_add(const char* name, LlamaStage stage, const ChainRows& x,
-                         const WeightMatrix& weights, const Tensor& residual,
-                         const Following& next) {
-    const ResidualNorm chain{x, weights, residual, next.norm, name, prefix(), next.format};
+                         const WeightMatrix& weights, const Tensor& residual, const Following& next,
+                         const Tensor& bias) {
+    const ResidualNorm chain{x,        weights,     residual, next.norm,    name,
+                             prefix(), next.format, bias,     memory_.zeros};
     const ResidualNormResults results = runtime::record(pipeline_, chain, next.apart);
     tell(stage, results.sum);
     return {results.sum, results.normed};
@@ -188,8 +193,8 @@ class PassRecorder {
         has_experts() || has_norm_apart(pipeline_, chain_of(gate_up_of(layer(), {x.sum, {}})));
     const Following next{norm_of("ffn_norm", layer().ffn_norm),
                          has_experts() ? std::nullopt : layer().gate_up.scaled(), apart};
-    const Hidden sum =
-        project_and_add("attn_out", LlamaStage::attn_out, {out}, layer().wo, x.sum, next);
+    const Hidden sum = project_and_add("attn_out", LlamaStage::attn_out, {out}, layer().wo, x.sum,
+                                       next, layer().out_bias);
     tell_if(LlamaStage::ffn_norm, sum.normed.numbers);
     return sum;
   }
@@ -214,7 +219,7 @@ class PassRecorder {
     } else {
       const ChainRows gated = gate_rows(gate_up_of(layer(), x), static_cast<bool>(x.normed));
       sum = project_and_add("ffn_out", LlamaStage::ffn_out, gated, layer().down, x.sum,
-                            following(x.sum));
+                            following(x.sum), layer().down_bias);
     }
     if (sum.normed.numbers && tap_) tap_(layer_ + 1, LlamaStage::attn_norm, sum.normed.numbers);
     return sum;
@@ -278,7 +283,8 @@ class PassRecorder {
     tell(LlamaStage::shared_router, scaled.logits);
     tell(LlamaStage::shared_weight, scaled.weights);
     tell(LlamaStage::shared_scaled, scaled.out);
-    return project_and_add("shared_out", LlamaStage::shared_out, {scaled.out}, layer().down, x, {})
+    return project_and_add("shared_out", LlamaStage::shared_out, {scaled.out}, layer().down, x, {},
+                           {})
         .sum;
   }
 
@@ -321,116 +327,6 @@ class PassRecorder {
 };
 
 }  // namespace
-
-LlamaInputs::LlamaInputs(const Tensor& memory, const LlamaPassShape& shape)
-    : all(memory.slice(0, 0, shape.inputs())) {
-  std::int64_t first = 0;
-  const auto next = [&](std::int64_t count) {
-    first += count;
-    return all.slice(0, first - count, count);
-  };
-  ids = next(shape.rows());
-  positions = next(shape.rows());
-  slot = next(shape.batch);
-  lengths = next(shape.batch);
-  last = next(shape.batch);
-  seeds = next(3 * shape.batch).reshape({shape.batch, 3});
-  if (shape.pages > 0) {
-    block_table = next(shape.pages * shape.batch).reshape({shape.batch, shape.pages});
-  }
-}
-
-std::uint64_t cache_bytes(const LlamaConfig& config, DType dtype, std::int64_t batch,
-                          std::int64_t capacity) {
-  const double elements = 2 * static_cast<double>(config.layers) * static_cast<double>(batch) *
-                          static_cast<double>(capacity) * static_cast<double>(config.kv_dim());
-  const double bytes = bytes_of(dtype, elements);
-  // Integers up to 2^53 are exact; larger sizes fit no device.
-  return bytes < 0x1p63 ? static_cast<std::uint64_t>(bytes) : std::uint64_t{1} << 63U;
-}
-
-LlamaMemorySizes LlamaMemorySizes::of(const LlamaConfig& config, const LlamaOptions& options) {
-  const LlamaPassShape largest{options.batch, options.most_tokens};
-  return {.cache = {options.batch, config.kv_heads, options.capacity, config.head_dim},
-          .capacity = options.capacity,
-          .sequences = options.batch,
-          .rows = largest.rows(),
-          .inputs = largest.inputs(),
-          .sample = options.sample,
-          .penalties = options.penalties};
-}
-
-LlamaMemory make_memory(const LlamaConfig& config, DType dtype, const LlamaMemorySizes& sizes,
-                        const TensorMaker& make) {
-  LlamaMemory memory;
-  memory.capacity = sizes.capacity;
-  memory.page = sizes.page;
-  for (std::int64_t i = 0; i < config.layers; ++i) {
-    memory.keys.push_back(make(dtype, sizes.cache, Memory::device));
-    memory.values.push_back(make(dtype, sizes.cache, Memory::device));
-  }
-  memory.rope_table = make(DType::f32, {sizes.capacity, config.head_dim}, Memory::device);
-  memory.inputs = make(DType::i32, {sizes.inputs}, Memory::device);
-  memory.staged_inputs = make(DType::i32, {sizes.inputs}, Memory::staging);
-  if (config.qkv_bias) memory.zeros = make(DType::i32, {sizes.rows}, Memory::device);
-  if (config.experts.shared_hidden_dim > 0) {
-    memory.numbers = make(DType::i32, {sizes.rows}, Memory::device);
-  }
-  memory.logits = make(DType::f32, {sizes.sequences, config.vocab}, Memory::device);
-  if (sizes.sample) memory.settings = make(DType::f32, {sizes.sequences, 4}, Memory::device);
-  if (sizes.sample && sizes.penalties) {
-    memory.penalties = make(DType::f32, {sizes.sequences, 3}, Memory::device);
-    memory.history = make(DType::i32, {sizes.sequences, sizes.capacity}, Memory::device);
-    memory.staged_history = make(DType::i32, {sizes.sequences, sizes.capacity}, Memory::staging);
-  }
-  memory.likeliest = make(DType::i32, {sizes.sequences}, Memory::staging);
-  return memory;
-}
-
-LlamaMemory allocate_memory(Runtime& runtime, const LlamaConfig& config, DType dtype,
-                            const LlamaMemorySizes& sizes) {
-  LlamaMemory memory = make_memory(config, dtype, sizes, runtime.maker());
-  const std::vector<float> table = rope_table(config, sizes.capacity);
-  runtime.upload(memory.rope_table, std::as_bytes(std::span(table))).value();
-  if (memory.zeros) runtime.clear(memory.zeros).value();
-  // A vendor's library may multiply values past a sequence's length by zero.
-  for (const Tensor& values : memory.values) runtime.clear(values).value();
-  if (memory.numbers) {
-    std::vector<std::int32_t> numbers(static_cast<std::size_t>(sizes.rows));
-    std::iota(numbers.begin(), numbers.end(), 0);
-    runtime.upload(memory.numbers, std::as_bytes(std::span(numbers))).value();
-  }
-  if (memory.history) {
-    const std::vector<std::int32_t> none(static_cast<std::size_t>(sizes.sequences * sizes.capacity),
-                                         -1);
-    runtime.upload(memory.history, std::as_bytes(std::span(none))).value();
-  }
-  return memory;
-}
-
-namespace {
-
-/// Uploads the same numbers to each row of a matrix.
-void upload_rows(Runtime& runtime, const Tensor& to, std::initializer_list<double> row) {
-  std::vector<float> all;
-  for (std::int64_t i = 0; i < to.shape()[0]; ++i) {
-    for (const double value : row) all.push_back(static_cast<float>(value));
-  }
-  runtime.upload(to, std::as_bytes(std::span(all))).value();
-}
-
-}  // namespace
-
-void set_sampling(Runtime& runtime, const LlamaMemory& memory, const SamplerOptions& options) {
-  options.check();
-  if (!memory.settings) throw Error("LlamaOptions::sample is not set");
-  if (options.penalises() && !memory.penalties) throw Error("LlamaOptions::penalties is not set");
-  upload_rows(
-      runtime, memory.settings,
-      {options.temperature, static_cast<double>(options.top_k), options.top_p, options.min_p});
-  if (!memory.penalties) return;
-  upload_rows(runtime, memory.penalties, {options.repetition, options.frequency, options.presence});
-}
 
 void record_llama(Pipeline& pipeline, const LlamaDeviceWeights& weights, const LlamaMemory& memory,
                   const LlamaPassShape& shape, const LlamaTap& tap) {

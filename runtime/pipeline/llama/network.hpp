@@ -49,7 +49,7 @@ struct LlamaMemory {
   Tensor rope_table;        ///< f32 [capacity, head_dim]
   Tensor inputs;            ///< i32, size of the largest pass
   Tensor staged_inputs;     ///< the same, host-visible; every pass begins with a copy of it
-  Tensor zeros{};           ///< i32 of 0, one for each row of the largest pass; with qkv_bias
+  Tensor zeros{};           ///< i32 of 0, one for each row of the largest pass; with biases
   Tensor numbers{};         ///< i32 [rows of the largest pass]: 0, 1, …; with a shared expert
   Tensor logits;            ///< f32 [most sequences of a pass, vocab]: of the last tokens
   Tensor settings;          ///< f32 [the same, 4], of Operations::sample(); empty: argmax

@@ -172,7 +172,10 @@ LlamaDeviceWeights random_weights(Runtime& runtime, const LlamaConfig& config, D
     for (const Tensor* norm : {&layer.q_norm, &layer.k_norm}) {
       if (*norm) filler.fill_equal(*norm, 1);
     }
-    if (layer.qkv_bias) filler.fill(layer.qkv_bias);
+    for (const Tensor* bias :
+         {&layer.qkv_bias, &layer.out_bias, &layer.gate_up_bias, &layer.down_bias}) {
+      if (*bias) filler.fill(*bias);
+    }
     for (const Projection* matrices : {&layer.qkv, &layer.gate_up}) filler.fill(*matrices);
     for (const WeightMatrix* matrix : {&layer.wo, &layer.down}) {
       if (*matrix) filler.fill(*matrix);

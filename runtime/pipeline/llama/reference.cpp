@@ -151,6 +151,7 @@ LlamaLayerTrace LlamaReference::layer(std::size_t index, const TraceMatrix& x) {
   cache.values.insert(cache.values.end(), t[v].values.begin(), t[v].values.end());
   t[attention] = attend(t[q_rope], cache);
   t[attn_out] = stages::multiply(weights_, w.wo, t[attention]);
+  if (c.out_bias) stages::add_bias(weights_, w.bo, t[attn_out]);
   add_to(t[attn_out], x);
   t[ffn_norm] = stages::rms_norm(weights_, w.ffn_norm, t[attn_out], c.norm_epsilon);
   if (!w.experts.empty()) {
@@ -159,8 +160,13 @@ LlamaLayerTrace LlamaReference::layer(std::size_t index, const TraceMatrix& x) {
   }
   t[gate] = stages::multiply(weights_, w.gate, t[ffn_norm]);
   t[up] = stages::multiply(weights_, w.up, t[ffn_norm]);
+  if (c.mlp_bias) {
+    stages::add_bias(weights_, w.b_gate, t[gate]);
+    stages::add_bias(weights_, w.b_up, t[up]);
+  }
   t[silu_mul] = gated(t[gate], t[up]);
   t[ffn_out] = stages::multiply(weights_, w.down, t[silu_mul]);
+  if (c.mlp_bias) stages::add_bias(weights_, w.b_down, t[ffn_out]);
   add_to(t[ffn_out], t[attn_out]);
   return t;
 }

@@ -41,6 +41,15 @@ Expected TraceBounds::product(DType type, std::int64_t length, const TracedProdu
   return kernels::rounded(type, product.value + *residual, error);
 }
 
+TracedProduct TraceBounds::biased(std::int64_t length, const TracedProduct& product,
+                                  double bias) const {
+  const double unit = unit_roundoff(types_.activations), sum = product.value + bias;
+  double error = product_error(length, product);
+  error += slack * ((unit + u) * std::abs(product.value) + u * (std::abs(bias) + std::abs(sum)));
+  if (traits(types_.activations).keeps_subnormals) error += underflow_error(types_.activations);
+  return {sum, 0, 0, error};
+}
+
 Expected TraceBounds::gated(std::int64_t length, const TracedProduct& gate,
                             const TracedProduct& up) const {
   constexpr double steepest = 1.1;  // of silu

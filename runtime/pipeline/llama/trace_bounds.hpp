@@ -29,6 +29,9 @@ class TraceBounds {
   /// Bound of a dot product of this length, with a residual if set.
   Expected product(DType type, std::int64_t length, const TracedProduct& product,
                    std::optional<double> residual = std::nullopt) const;
+  /// Returns a product with a bias, which may have been stored before the addition. It is an
+  /// operand of the functions here as the product alone is.
+  TracedProduct biased(std::int64_t length, const TracedProduct& product, double bias) const;
   /// Bound of silu(gate) * up in the launch that computes both.
   Expected gated(std::int64_t length, const TracedProduct& gate, const TracedProduct& up) const;
   /// The same of a gate and an up that are stored.

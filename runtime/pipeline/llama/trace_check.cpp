@@ -39,15 +39,7 @@ class LayerCheck {
     for (const auto& [stage, matrix, bias] :
          {std::tuple(q, &w_.wq, &w_.bq), std::tuple(k, &w_.wk, &w_.bk),
           std::tuple(v, &w_.wv, &w_.bv)}) {
-      if (!has(stage)) continue;
-      const Factor x = normed(attn_norm, w_.attn_norm, input_);
-      if (!c_.qkv_bias) {
-        product(stage, *matrix, x, nullptr);
-        continue;
-      }
-      TraceMatrix biases(input_.rows, matrix->rows);
-      stages::add_bias(weights_, *bias, biases);
-      product(stage, *matrix, x, &biases);
+      if (has(stage)) product(stage, *matrix, *bias, normed(attn_norm, w_.attn_norm, input_));
     }
     rope(q_rope, q);
     rope(k_rope, k);
@@ -58,7 +50,7 @@ class LayerCheck {
     }
     cache(v_cache, v);
     attend();
-    product(attn_out, w_.wo, attention, &input_);
+    product(attn_out, w_.wo, w_.bo, attention, &input_);
     if (has(ffn_norm)) norm(ffn_norm, w_.ffn_norm, input(ffn_norm, attn_out));
     if (!w_.experts.empty()) {
       mix_experts();
@@ -67,7 +59,7 @@ class LayerCheck {
       if (has(ffn_out)) {
         const Factor x = down_input();
         require_shape(x.rows, input_.rows, w_.down.cols, layer_, silu_mul);
-        product(ffn_out, w_.down, x, &input(ffn_out, attn_out));
+        product(ffn_out, w_.down, w_.b_down, x, &input(ffn_out, attn_out));
       }
     }
     return std::move(findings_);
@@ -129,21 +121,41 @@ class LayerCheck {
     return products_of(weights_, matrix, x);
   }
 
-  void product(LlamaStage stage, const WeightView& matrix, LlamaStage from,
+  void product(LlamaStage stage, const WeightView& matrix, const WeightView& bias, LlamaStage from,
                const TraceMatrix* residual) {
     if (!has(stage)) return;
     const TraceMatrix& x = input(stage, from);
     require_shape(x, input_.rows, matrix.cols, layer_, from);
-    product(stage, matrix, Factor{x}, residual);
+    product(stage, matrix, bias, Factor{x}, residual);
   }
-  void product(LlamaStage stage, const WeightView& matrix, const Factor& x,
-               const TraceMatrix* residual) {
-    const Products want = multiply(matrix, x);
+  /// `bias` has no elements if there is none.
+  void product(LlamaStage stage, const WeightView& matrix, const WeightView& bias, const Factor& x,
+               const TraceMatrix* residual = nullptr) {
+    const BiasedProducts want(*this, matrix, bias, x);
     add(stage, x.rows.rows, matrix.rows, [&](std::int64_t row, std::int64_t col) {
       const auto kept = residual ? std::optional(residual->row(row)[col]) : std::nullopt;
       return bounds_.product(types_.activations, x.rows.cols, want.at(row, col), kept);
     });
   }
+
+  /// Products and a bias, if there is one.
+  struct BiasedProducts {
+    BiasedProducts(const LayerCheck& check, const WeightView& matrix, const WeightView& bias,
+                   const Factor& x)
+        : bounds(check.bounds_), length(x.rows.cols), products(check.multiply(matrix, x)) {
+      if (bias.data != nullptr) biases = check.weights_.row(bias, 0);
+    }
+    const TraceBounds& bounds;
+    std::int64_t length;
+    Products products;
+    std::vector<double> biases{};
+
+    TracedProduct at(std::int64_t row, std::int64_t col) const {
+      const TracedProduct product = products.at(row, col);
+      if (biases.empty()) return product;
+      return bounds.biased(length, product, biases[static_cast<std::size_t>(col)]);
+    }
+  };
 
   /// Queries or keys after their rotation, and after a norm of their heads in the same launch.
   struct Rotated {
@@ -254,8 +266,9 @@ class LayerCheck {
   /// Checks the network that all tokens have, up to silu(gate) * up.
   void gate_rows() {
     using enum LlamaStage;
-    for (const auto& [stage, matrix] : {std::pair(gate, &w_.gate), std::pair(up, &w_.up)}) {
-      if (has(stage)) product(stage, *matrix, ffn_input(stage), nullptr);
+    for (const auto& [stage, matrix, bias] :
+         {std::tuple(gate, &w_.gate, &w_.b_gate), std::tuple(up, &w_.up, &w_.b_up)}) {
+      if (has(stage)) product(stage, *matrix, *bias, ffn_input(stage));
     }
     multiply_silu();
   }
@@ -266,7 +279,7 @@ class LayerCheck {
     if (c_.experts.shared_hidden_dim > 0) {
       gate_rows();
       check.shared();
-      product(shared_out, w_.down, shared_scaled, &input(shared_out, attn_out));
+      product(shared_out, w_.down, {}, shared_scaled, &input(shared_out, attn_out));
     }
     check.sum();
   }
@@ -286,7 +299,7 @@ class LayerCheck {
   void multiply_gated() {
     constexpr LlamaStage stage = LlamaStage::silu_mul;
     const Factor x = ffn_input(stage);
-    const Products gates = multiply(w_.gate, x), ups = multiply(w_.up, x);
+    const BiasedProducts gates(*this, w_.gate, w_.b_gate, x), ups(*this, w_.up, w_.b_up, x);
     add(stage, x.rows.rows, w_.gate.rows, [&](std::int64_t row, std::int64_t col) {
       return bounds_.gated(x.rows.cols, gates.at(row, col), ups.at(row, col));
     });

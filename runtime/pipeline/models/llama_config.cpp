@@ -98,7 +98,8 @@ void check_experts(const LlamaExperts& experts) {
 /// Returns the number of weights of an attention block and of the norms of a layer.
 std::int64_t attention_parameters(const LlamaConfig& c) {
   return 2 * c.dim + 2 * c.q_dim() * c.dim + 2 * c.kv_dim() * c.dim +
-         (c.qkv_bias ? c.q_dim() + 2 * c.kv_dim() : 0) + (c.qk_norm ? 2 * c.head_dim : 0);
+         (c.qkv_bias ? c.q_dim() + 2 * c.kv_dim() : 0) + (c.out_bias ? c.dim : 0) +
+         (c.qk_norm ? 2 * c.head_dim : 0);
 }
 
 }  // namespace
@@ -111,6 +112,7 @@ std::int64_t LlamaConfig::parameters() const {
   std::int64_t networks = 0;
   for (std::int64_t layer = 0; layer < layers; ++layer) {
     networks += 3 * ffn_dim(layer) * dim;
+    if (has_mlp_bias(layer)) networks += 2 * hidden_dim + dim;
     if (!has_experts(layer)) continue;
     networks += experts.count * (dim + 3 * experts.hidden_dim * dim);
     if (experts.shared_hidden_dim > 0) networks += dim;  // its router

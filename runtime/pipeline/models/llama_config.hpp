@@ -103,6 +103,8 @@ struct LlamaConfig {
   double norm_epsilon = 1e-5;
   bool tied_embeddings = false;  ///< the head is the embedding
   bool qkv_bias = false;         ///< queries, keys and values have biases (Qwen2)
+  bool out_bias = false;         ///< the output projections of attention have biases
+  bool mlp_bias = false;         ///< gates, ups and downs of layers without experts have biases
   /// The heads of queries and keys are normalised before the rotation, by an RMSNorm whose weights
   /// all heads share (Qwen3).
   bool qk_norm = false;
@@ -120,6 +122,8 @@ struct LlamaConfig {
   }
   /// Returns whether a layer has experts.
   bool has_experts(std::int64_t layer) const;
+  /// Returns whether the feed-forward network of a layer has biases.
+  bool has_mlp_bias(std::int64_t layer) const { return mlp_bias && !has_experts(layer); }
   /// Returns the hidden_dim of the network that all tokens of a layer have: the feed-forward
   /// network or the shared expert; 0: there is none.
   std::int64_t ffn_dim(std::int64_t layer) const {
@@ -139,7 +143,7 @@ std::optional<LlamaConfig> named_llama(std::string_view name);
 /// Reads and checks a config.json of Hugging Face's models llama, mistral, mixtral, qwen2,
 /// qwen2_moe, qwen3 and qwen3_moe, or the architecture of a GGUF file. A model that attends to a
 /// window of tokens has so many positions at most. Throws Error for other files, and for models
-/// with unsupported features (biases, other activations, other kinds of quantised weights than
+/// with unsupported features (other activations, other kinds of quantised weights than
 /// load_llama() reads, other kinds of rope_scaling).
 LlamaConfig llama_config_from_file(const std::filesystem::path& path);
 /// Parses the text of a config.json. `name` is used in messages.

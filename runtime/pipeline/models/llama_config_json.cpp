@@ -51,9 +51,15 @@ void read_kind(const JsonFields& fields, LlamaConfig& config) {
   if (activation != "silu") {
     fields.refuse(fmt::format("hidden_act is '{}'; allowed: silu", activation));
   }
-  for (const char* bias : {"attention_bias", "mlp_bias"}) {
-    if (fields.flag(bias, false)) fields.refuse(fmt::format("{} is true; allowed: false", bias));
+  const bool llama = type == "llama";
+  for (const auto& [name, known] :
+       {std::pair("attention_bias", llama || config.qk_norm), {"mlp_bias", llama}}) {
+    if (fields.flag(name, false) && !known) {
+      fields.refuse(fmt::format("{} is true; allowed with {}: false", name, type));
+    }
   }
+  if (fields.flag("attention_bias", false)) config.qkv_bias = config.out_bias = true;
+  config.mlp_bias = fields.flag("mlp_bias", false);
   if (fields.number("partial_rotary_factor", 1) != 1) {
     fields.refuse("partial_rotary_factor isn't 1: heads that are rotated in part");
   }
@@ -259,7 +265,7 @@ LlamaConfig llama_config_from_json(std::string_view text, const std::string& nam
   config.tied_embeddings = fields.flag("tie_word_embeddings", false);
   config.dtype = dtype_of(fields);
   // Texts of Qwen begin with no token, although there is one.
-  if (!config.qkv_bias && !config.qk_norm) {
+  if (!kind.name.starts_with("qwen")) {
     config.bos = static_cast<std::int32_t>(fields.integer("bos_token_id", 0, largest_extent, -1));
   } else {
     config.bos = -1;

@@ -84,17 +84,19 @@ struct LlamaExpert {
 };
 
 struct LlamaLayer {
-  WeightView attn_norm;       ///< [1, dim]
-  WeightView wq;              ///< [q_dim, dim]
-  WeightView wk, wv;          ///< [kv_dim, dim]
-  WeightView wo;              ///< [dim, q_dim]
-  WeightView ffn_norm;        ///< [1, dim]
-  WeightView gate, up;        ///< [ffn_dim, dim], LlamaConfig::ffn_dim(); none if that is 0
-  WeightView down;            ///< [dim, ffn_dim]
-  WeightView bq, bk, bv;      ///< with qkv_bias: [1, q_dim], [1, kv_dim] twice
-  WeightView q_norm, k_norm;  ///< with qk_norm: [1, head_dim]
-  WeightView router;          ///< with experts: [experts, dim]
-  WeightView shared_router;   ///< with a shared expert: [1, dim]
+  WeightView attn_norm;             ///< [1, dim]
+  WeightView wq;                    ///< [q_dim, dim]
+  WeightView wk, wv;                ///< [kv_dim, dim]
+  WeightView wo;                    ///< [dim, q_dim]
+  WeightView ffn_norm;              ///< [1, dim]
+  WeightView gate, up;              ///< [ffn_dim, dim], LlamaConfig::ffn_dim(); none if that is 0
+  WeightView down;                  ///< [dim, ffn_dim]
+  WeightView bq, bk, bv;            ///< with qkv_bias: [1, q_dim], [1, kv_dim] twice
+  WeightView bo;                    ///< with out_bias: [1, dim]
+  WeightView b_gate, b_up, b_down;  ///< with a bias of the network: [1, hidden_dim] twice, [1, dim]
+  WeightView q_norm, k_norm;        ///< with qk_norm: [1, head_dim]
+  WeightView router;                ///< with experts: [experts, dim]
+  WeightView shared_router;         ///< with a shared expert: [1, dim]
   std::vector<LlamaExpert> experts{};
 };
 

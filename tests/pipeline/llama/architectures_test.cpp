@@ -1,11 +1,12 @@
-// Protects: Mistral, Qwen2 with its biases and Qwen3 with its norms of heads, from folders and GGUF
-// files, in numbers and quantised: every stage agrees with FP64, both files with each other, and a
-// model without its biases or norms would not.
+// Protects: Mistral, Qwen2 with its biases, Qwen3 with its norms of heads, and Llamas with biases
+// of all projections, from folders and GGUF files, in numbers and quantised: every stage agrees
+// with FP64, both files with each other, and a model without its biases or norms would not.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 
+#include "runtime/pipeline/llama/needs.hpp"
 #include "runtime/pipeline/llama/reference.hpp"
 #include "runtime/pipeline/llama/runner.hpp"
 #include "runtime/pipeline/models/quantise.hpp"
@@ -26,6 +27,13 @@ TinyGguf tiny(const std::string& kind, std::optional<BlockFormat> blocks) {
   file.tiny = {.dim = 64, .hidden = 96, .layers = 2, .heads = 8, .kv_heads = 4, .vocab = 300};
   file.tiny.kind = kind;
   file.blocks = blocks;
+  return file;
+}
+
+/// Returns a Llama with biases of all projections.
+TinyGguf biased(std::optional<BlockFormat> blocks) {
+  TinyGguf file = tiny("llama", blocks);
+  file.tiny.attention_bias = file.tiny.mlp_bias = true;
   return file;
 }
 
@@ -66,6 +74,49 @@ TEST_P(Architectures, EveryStageIsWithinItsBound) {
       check(model, DType::f16, rule);
     }
   }
+}
+
+TEST_P(Architectures, BiasesOfAllProjectionsAreAdded) {
+  biased(std::nullopt).write(folder_.path());
+  const LlamaModel numbers = load_llama(folder_.path());
+  for (const DType type : {DType::f32, DType::bf16}) check(numbers, type);
+  for (const char* rule :
+       {"gate_up: parts", "gate_up rows=1: fused", "gate_up rows=1: gated",
+        "gate_up rows=1: normed", "residual_norm: add_norm", "residual_norm: epilogue"}) {
+    SCOPED_TRACE(rule);
+    check(numbers, DType::f16, rule);
+    if (std::string(rule).starts_with("residual")) continue;
+    LlamaModel model = load_llama(folder_.path());
+    quantise(model, Quantisation::q8_0, DType::f16);
+    check(model, DType::f16, rule);
+  }
+  LlamaModel model = load_llama(folder_.path());
+  quantise(model, Quantisation::fp8, DType::f16);
+  check(model, DType::f16);
+  TinyGguf file = biased(BlockFormat::q8_0);
+  file.others = {{"up_proj", BlockFormat::q4_0}};
+  file.write(folder_.path());
+  check(load_llama(folder_ / "model.gguf"), DType::f16);
+  TinyPacked packed;
+  packed.tiny.attention_bias = packed.tiny.mlp_bias = true;
+  packed.method = "gptq";
+  packed.group = 128;
+  packed.write(folder_.path());
+  check(load_llama(folder_.path()), DType::f16);
+}
+
+TEST_P(Architectures, RandomWeightsHaveBiases) {
+  biased(std::nullopt).write(folder_.path());
+  const LlamaModel model = load_llama(folder_.path());
+  LlamaOptions options;
+  options.capacity = 32;
+  const LlamaNeeds needs = llama_needs(*runtime_, model.config, DType::f16, options, 12);
+  LlamaRunner llama(*runtime_, random_weights(*runtime_, model.config, DType::f16, 1), options);
+  llama.feed(twelve);
+  llama.feed(Ids{1});
+  const auto used = static_cast<double>(runtime_->device().memory().in_use_bytes);
+  EXPECT_NEAR(static_cast<double>(needs.total()), used, 0.05 * used);
+  EXPECT_TRUE(std::isfinite(llama.logits().front()));
 }
 
 // Biases are added after products with quantised weights, of one matrix and of parts, of one token
@@ -117,9 +168,13 @@ INSTANTIATE_TEST_SUITE_P(Devices, Architectures, ::testing::Values("vulkan:0", "
 // Files of GGUF and of Hugging Face name and order the same weights differently.
 TEST(ArchitectureFiles, OfBothFormatsAreTheSameModel) {
   const TemporaryFolder folder;
-  for (const char* kind : {"llama", "mistral", "qwen2", "qwen3"}) {
-    SCOPED_TRACE(kind);
-    tiny(kind, std::nullopt).write(folder.path());
+  TinyGguf norms_and_biases = tiny("qwen3", std::nullopt);
+  norms_and_biases.tiny.attention_bias = true;
+  for (const TinyGguf& file :
+       {tiny("llama", std::nullopt), tiny("mistral", std::nullopt), tiny("qwen2", std::nullopt),
+        tiny("qwen3", std::nullopt), biased(std::nullopt), norms_and_biases}) {
+    SCOPED_TRACE(file.tiny.kind);
+    file.write(folder.path());
     const LlamaModel one = load_llama(folder.path()), other = load_llama(folder / "model.gguf");
     EXPECT_EQ(one.config.parameters(), other.config.parameters());
     const auto a = LlamaReference(one).run(twelve), b = LlamaReference(other).run(twelve);
@@ -127,11 +182,18 @@ TEST(ArchitectureFiles, OfBothFormatsAreTheSameModel) {
     // What distinguishes an architecture matters.
     LlamaModel plain = load_llama(folder.path());
     if (!plain.config.qkv_bias && !plain.config.qk_norm) continue;
-    plain.config.qkv_bias = plain.config.qk_norm = false;
-    const auto without = LlamaReference(plain).run(twelve);
-    double most = 0;
-    for (std::size_t i = 0; i < a.size(); ++i) most = std::max(most, std::abs(a[i] - without[i]));
-    EXPECT_GT(most, 0.01);
+    EXPECT_EQ(plain.config.out_bias, file.tiny.attention_bias);
+    EXPECT_EQ(plain.config.mlp_bias, file.tiny.mlp_bias);
+    for (bool LlamaConfig::*property : {&LlamaConfig::qkv_bias, &LlamaConfig::out_bias,
+                                        &LlamaConfig::mlp_bias, &LlamaConfig::qk_norm}) {
+      if (!(plain.config.*property)) continue;
+      plain.config.*property = false;
+      const auto without = LlamaReference(plain).run(twelve);
+      plain.config.*property = true;
+      double most = 0;
+      for (std::size_t i = 0; i < a.size(); ++i) most = std::max(most, std::abs(a[i] - without[i]));
+      EXPECT_GT(most, 0.003);
+    }
   }
 }
 

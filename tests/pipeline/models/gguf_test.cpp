@@ -232,8 +232,10 @@ TEST_F(Gguf, RefusesModelsThatItWouldGetWrong) {
                  "isn't llama.attention.key_length");
   expect_refused(with([](W& w) { w.add_text("general.type", "adapter"); }), "is 'adapter'");
   expect_refused(with([](W& w) { w.add_u32("llama.block_count", 2); }), "occurs twice");
-  expect_refused(with([](W& w) { w.add_tensor("blk.0.attn_q.bias", 0, {1}, "1234"); }),
+  expect_refused(with([](W& w) { w.add_tensor("blk.1.attn_q.bias", 0, {1}, "1234"); }),
                  "not a part of this architecture");
+  expect_refused(with([](W& w) { w.add_tensor("blk.0.attn_q.bias", 0, {1}, "1234"); }),
+                 "'blk.0.attn_q.bias' is [1]; by its config it must be [16]");
   expect_refused(with([](W& w) { w.add_tensor("output_norm.weight", 0, {1}, "1234"); }),
                  "'output_norm.weight' occurs twice");
   expect_refused(

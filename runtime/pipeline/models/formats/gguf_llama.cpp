@@ -47,6 +47,10 @@ constexpr LlamaNames gguf_names{.embedding = "token_embd.weight",
                                 .bq = "attn_q.bias",
                                 .bk = "attn_k.bias",
                                 .bv = "attn_v.bias",
+                                .bo = "attn_output.bias",
+                                .b_gate = "ffn_gate.bias",
+                                .b_up = "ffn_up.bias",
+                                .b_down = "ffn_down.bias",
                                 .q_norm = "attn_q_norm.weight",
                                 .k_norm = "attn_k_norm.weight",
                                 .experts = gguf_experts};
@@ -206,7 +210,13 @@ LlamaConfig config_of(const GgufFile& file) {
   refuse_others(metadata);
   LlamaConfig config;
   const std::string_view architecture = metadata.text("general.architecture").value_or("");
-  config.qkv_bias = architecture.starts_with("qwen2");
+  // Converters write biases if there are such, and no key.
+  const auto has = [&](std::string_view name) {
+    return file.tensors().count("blk.0." + std::string(name)) > 0;
+  };
+  config.qkv_bias = architecture.starts_with("qwen2") || has(gguf_names.bq);
+  config.out_bias = has(gguf_names.bo);
+  config.mlp_bias = has(gguf_names.b_down);
   config.qk_norm = architecture.starts_with("qwen3");
   const auto extent = [&](const char* key, std::optional<std::int64_t> fallback = std::nullopt) {
     return metadata.integer(key_of(metadata, key), 1, largest_gguf_extent, fallback);

@@ -53,6 +53,10 @@ constexpr LlamaNames folder_names{.embedding = "model.embed_tokens.weight",
                                   .bq = "self_attn.q_proj.bias",
                                   .bk = "self_attn.k_proj.bias",
                                   .bv = "self_attn.v_proj.bias",
+                                  .bo = "self_attn.o_proj.bias",
+                                  .b_gate = "mlp.gate_proj.bias",
+                                  .b_up = "mlp.up_proj.bias",
+                                  .b_down = "mlp.down_proj.bias",
                                   .q_norm = "self_attn.q_norm.weight",
                                   .k_norm = "self_attn.k_norm.weight",
                                   .experts = qwen_experts};
@@ -197,7 +201,7 @@ LlamaModel load_hugging_face(const fs::path& folder) {
         [&](const std::string& name, const auto& shape) { return scaled.take(name, shape); });
     model.converted = scaled.memory();
   } else if (const auto packed = packed_weights_of(fields)) {
-    WeightUnpacker unpacker(reader.tensors(), *packed, folder.string(), model.config.qkv_bias);
+    WeightUnpacker unpacker(reader.tensors(), *packed, folder.string(), model.config);
     model.weights = take_llama(
         reader.tensors(), model.config, names,
         [&](const std::string& name, const auto& shape) { return unpacker.take(name, shape); });

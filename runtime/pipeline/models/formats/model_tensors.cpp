@@ -100,6 +100,12 @@ LlamaLayer take_layer(ModelTensors& tensors, const LlamaConfig& c, const LlamaNa
     layer.bk = take(names.bk, {c.kv_dim()});
     layer.bv = take(names.bv, {c.kv_dim()});
   }
+  if (c.out_bias) layer.bo = take(names.bo, {c.dim});
+  if (c.has_mlp_bias(index)) {
+    layer.b_gate = take(names.b_gate, {c.hidden_dim});
+    layer.b_up = take(names.b_up, {c.hidden_dim});
+    layer.b_down = take(names.b_down, {c.dim});
+  }
   if (c.qk_norm) {
     layer.q_norm = take(names.q_norm, {c.head_dim});
     layer.k_norm = take(names.k_norm, {c.head_dim});

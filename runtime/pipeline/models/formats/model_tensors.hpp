@@ -71,7 +71,7 @@ struct LlamaNames {
   std::string_view embedding, final_norm, head;
   std::string_view layer;  ///< in front of the names below; "{}" is the layer's number
   std::string_view attn_norm, wq, wk, wv, wo, ffn_norm, gate, up, down;
-  std::string_view bq, bk, bv, q_norm, k_norm;
+  std::string_view bq, bk, bv, bo, b_gate, b_up, b_down, q_norm, k_norm;
   ExpertNames experts;
 };
 

@@ -147,11 +147,17 @@ std::vector<std::int32_t> WeightUnpacker::order_of(const std::string& prefix,
   return order;
 }
 
-/// Checks that a bias, which exporters write for every projection, is of zeros.
+/// Checks that a bias which the model does not have is of zeros: exporters write one for every
+/// projection.
 void WeightUnpacker::check_bias(const std::string& prefix, std::int64_t n) {
   const std::string name = prefix + "bias";
-  const bool of_model = qkv_bias_ && (prefix.ends_with("q_proj.") || prefix.ends_with("k_proj.") ||
-                                      prefix.ends_with("v_proj."));
+  const auto is = [&](std::initializer_list<std::string_view> ends) {
+    return std::any_of(ends.begin(), ends.end(),
+                       [&](std::string_view end) { return prefix.ends_with(end); });
+  };
+  const bool of_model = (qkv_bias_ && is({"q_proj.", "k_proj.", "v_proj."})) ||
+                        (out_bias_ && is({"o_proj."})) ||
+                        (mlp_bias_ && is({"mlp.gate_proj.", "mlp.up_proj.", "mlp.down_proj."}));
   if (of_model || !tensors_.has(name)) return;
   const StoredTensor& bias = take_typed(name, "F16,BF16,F32", {n});
   for (std::int64_t i = 0; i < n; ++i) {

@@ -42,10 +42,15 @@ std::optional<PackedWeights> packed_weights_of(const JsonFields& config);
 /// Repacks weights on loading.
 class WeightUnpacker {
  public:
-  /// `name` is the model's in messages. `qkv_bias`: queries, keys and values have biases.
+  /// `name` is the model's in messages, and `config` its architecture.
   WeightUnpacker(ModelTensors& tensors, const PackedWeights& packed, std::string name,
-                 bool qkv_bias)
-      : tensors_(tensors), packed_(packed), name_(std::move(name)), qkv_bias_(qkv_bias) {}
+                 const LlamaConfig& config)
+      : tensors_(tensors),
+        packed_(packed),
+        name_(std::move(name)),
+        qkv_bias_(config.qkv_bias),
+        out_bias_(config.out_bias),
+        mlp_bias_(config.mlp_bias) {}
 
   /// Returns a projection [n, k] called `name`, which ends in "weight": as int4 or int8 in rows if
   /// it is packed, otherwise as it is stored. Groups that are not of consecutive weights become so,
@@ -72,7 +77,7 @@ class WeightUnpacker {
   ModelTensors& tensors_;
   PackedWeights packed_;
   std::string name_;
-  bool qkv_bias_;
+  bool qkv_bias_, out_bias_, mlp_bias_;
   std::vector<std::shared_ptr<const std::vector<std::byte>>> memory_;
 };
 
