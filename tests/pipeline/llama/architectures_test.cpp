@@ -105,6 +105,27 @@ TEST_P(Architectures, BiasesOfAllProjectionsAreAdded) {
   check(load_llama(folder_.path()), DType::f16);
 }
 
+// Frequencies of several kinds are in the table of the rotation, of which the FP64 model has its
+// own.
+TEST_P(Architectures, ScaledFrequencies) {
+  TinyGguf file = tiny("qwen3", std::nullopt);
+  file.tiny.dim = 128;
+  for (const auto& scaling :
+       {nlohmann::json{{"rope_type", "yarn"}, {"factor", 4}, {"beta_fast", 4}},
+        nlohmann::json{{"type", "yarn"},
+                       {"factor", 2.5},
+                       {"truncate", false},
+                       {"original_max_position_embeddings", 16},
+                       {"attention_factor", 0.7}},
+        nlohmann::json{{"type", "dynamic"}, {"factor", 4}}}) {
+    SCOPED_TRACE(scaling.dump());
+    file.tiny.more = {{"rope_scaling", scaling}};
+    file.write(folder_.path());
+    check(load_llama(folder_.path()), DType::f32);
+    check(load_llama(folder_.path()), DType::f16, "rope_kv: fused");
+  }
+}
+
 TEST_P(Architectures, RandomWeightsHaveBiases) {
   biased(std::nullopt).write(folder_.path());
   const LlamaModel model = load_llama(folder_.path());
@@ -195,6 +216,30 @@ TEST(ArchitectureFiles, OfBothFormatsAreTheSameModel) {
       EXPECT_GT(most, 0.003);
     }
   }
+}
+
+// Up to the positions of the model, dynamic scaling changes nothing, and a window of Qwen is its
+// limit.
+TEST(ArchitectureFiles, ScalingAndWindowsBeginAtTheirLimit) {
+  const TemporaryFolder folder;
+  const auto logits = [&](const nlohmann::json& more, const Ids& ids) {
+    TinyGguf file = tiny("qwen2", std::nullopt);
+    file.tiny.more = more;
+    file.write(folder.path());
+    return LlamaReference(load_llama(folder.path())).run(ids);
+  };
+  const std::vector<double> plain = logits(nlohmann::json::object(), twelve);
+  const nlohmann::json window = {
+      {"use_sliding_window", true}, {"sliding_window", 12}, {"max_window_layers", 0}};
+  EXPECT_EQ(logits({{"rope_scaling", {{"type", "dynamic"}, {"factor", 4}}}}, twelve), plain);
+  EXPECT_EQ(logits(window, twelve), plain);
+  Ids longer = twelve;
+  longer.push_back(1);
+  EXPECT_THROW(logits(window, longer), Error);
+  EXPECT_NO_THROW(logits(nlohmann::json::object(), longer));
+  EXPECT_THROW(logits({{"rope_scaling", {{"type", "dynamic"}, {"factor", 4}}}}, Ids(33, 5)), Error);
+  EXPECT_NE(logits({{"rope_scaling", {{"type", "yarn"}, {"factor", 4}}}}, twelve), plain);
+  EXPECT_NO_THROW(logits({{"rope_scaling", {{"type", "yarn"}, {"factor", 4}}}}, Ids(33, 5)));
 }
 
 // Worked by hand: two heads of two elements, the first of which is normalised to a root mean square

@@ -102,6 +102,7 @@ TEST_F(GgufTokenizer, ControlTokensAreRecognisedAndSpacesAreAChoice) {
   const Ids ids = tokenizer->encode("Once</s>Once", true);
   EXPECT_EQ(ids, (Ids{1, 403, 2, 403}));
   EXPECT_EQ(tokenizer->decode(2, 403), "");
+  EXPECT_EQ(tokenizer->encode("Once<unk>Once", true), (Ids{1, 403, 0, 403}));
   GgufWriter bare = scored.writer();
   bare.add_flag("tokenizer.ggml.add_space_prefix", false);
   const auto without = load(bare, 512);
