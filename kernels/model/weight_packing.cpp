@@ -100,11 +100,15 @@ void repack_integers(const PackedMatrix& m, const std::byte* qweight, const std:
                      std::byte* to) {
   const Words words(qweight);
   const std::int64_t tiles = (m.weight_cols() + words_of_tile - 1) / words_of_tile;
-  parallel_parts(tiles, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t tile = begin; tile < end; ++tile) {
-      (m.along_n() ? repack_awq : repack_gptq)(m, words, tile * words_of_tile, to);
-    }
-  });
+  if (m.in_rows()) {
+    std::memcpy(to, qweight, static_cast<std::size_t>(m.n * m.row_bytes()));
+  } else {
+    parallel_parts(tiles, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t tile = begin; tile < end; ++tile) {
+        (m.along_n() ? repack_awq : repack_gptq)(m, words, tile * words_of_tile, to);
+      }
+    });
+  }
   if (order != nullptr) reorder(m, order, to);
 }
 

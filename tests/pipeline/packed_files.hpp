@@ -9,14 +9,15 @@
 
 #include "tests/pipeline/model_files.hpp"
 
-/// Small checkpoints of AWQ and GPTQ for tests, packed as these projects publish it.
+/// Small checkpoints of AWQ, GPTQ and compressed-tensors for tests, packed as these projects
+/// publish it.
 namespace greta::test {
 
 /// A Llama whose projections are packed in 4 bits, or as GPTQ in 8, and the weights that they stand
 /// for.
 struct TinyPacked {
   TinyLlama tiny{.dim = 128, .hidden = 256, .heads = 8, .kv_heads = 4, .dtype = DType::f16};
-  std::string method = "awq";  ///< or "gptq"
+  std::string method = "awq";  ///< or "gptq", "compressed-tensors"
   std::int64_t group = 64;
   int bits = 4;
   bool sym = false;        ///< all zero points are 8, or with 8 bits 128
@@ -33,6 +34,12 @@ struct TinyPacked {
   nlohmann::json config() const {
     nlohmann::json json = tiny.config();
     nlohmann::json& quantisation = json["quantization_config"];
+    json["torch_dtype"] = "float16";
+    if (compressed()) {
+      quantisation = compressed_config();
+      quantisation.update(more);
+      return json;
+    }
     quantisation = {{"quant_method", method}, {"bits", bits}, {"group_size", group}};
     if (method == "awq") {
       quantisation.update({{"version", "gemm"}, {"zero_point", true}});
@@ -41,14 +48,30 @@ struct TinyPacked {
       if (second) quantisation["checkpoint_format"] = "gptq_v2";
     }
     quantisation.update(more);
-    json["torch_dtype"] = "float16";
     return json;
+  }
+  bool compressed() const { return method == "compressed-tensors"; }
+
+  nlohmann::json compressed_config() const {
+    const nlohmann::json weights = {
+        {"num_bits", bits},
+        {"type", "int"},
+        {"strategy", group < 0 ? "channel" : "group"},
+        {"group_size", group < 0 ? nlohmann::json() : nlohmann::json(group)},
+        {"symmetric", sym},
+        {"actorder", desc_act ? "group" : "static"}};
+    return {{"quant_method", method},
+            {"format", "pack-quantized"},
+            {"ignore", {"lm_head"}},
+            {"config_groups",
+             {{"group_0",
+               {{"targets", {"Linear"}}, {"weights", weights}, {"input_activations", nullptr}}}}}};
   }
 
   /// Returns the group of each weight of a row.
   std::vector<std::int64_t> groups_of(const std::string& name, std::int64_t k) const {
     std::vector<std::int64_t> list;
-    for (std::int64_t i = 0; i < k; ++i) list.push_back(i / group);
+    for (std::int64_t i = 0; i < k; ++i) list.push_back(group < 0 ? 0 : i / group);
     if (!desc_act) return list;
     std::string inputs = name.substr(0, name.rfind(".weight"));
     if (!apart) {
@@ -79,11 +102,12 @@ struct TinyPacked {
       }
       const std::string prefix = tensor.name.substr(0, tensor.name.size() - 6);
       TinyPacked own = *this;
+      if (group < 0) own.group = tensor.shape[1];
       own.sym = sym || (!sym_only.empty() && tensor.name.find(sym_only) != std::string::npos);
       const Drawn drawn(own, tensor.shape[0], tensor.shape[1],
                         groups_of(tensor.name, tensor.shape[1]), random);
       if (values != nullptr) (*values)[tensor.name] = drawn.values();
-      add(list, prefix, drawn);
+      compressed() ? add_compressed(list, tensor.name, drawn) : add(list, prefix, drawn);
     }
     return list;
   }
@@ -140,6 +164,39 @@ struct TinyPacked {
     std::string bytes(4 * list.size(), '\0');
     std::memcpy(bytes.data(), list.data(), bytes.size());
     return bytes;
+  }
+
+  /// Integers and zero points are packed along columns and rows, from the lowest bits on.
+  void add_compressed(std::vector<FileTensor>& list, const std::string& name,
+                      const Drawn& d) const {
+    const std::int64_t groups = d.k / d.group, of_word = 32 / bits;
+    const std::int64_t high = (d.n + of_word - 1) / of_word;
+    std::vector<std::uint32_t> integers(static_cast<std::size_t>(d.n * d.k / of_word)),
+        zeros(static_cast<std::size_t>(high * groups)), order;
+    std::string scales;
+    for (std::int64_t row = 0; row < d.n; ++row) {
+      for (std::int64_t i = 0; i < d.k; ++i) {
+        const auto q = static_cast<std::uint32_t>(d.q[static_cast<std::size_t>(row * d.k + i)]);
+        integers[static_cast<std::size_t>((row * d.k + i) / of_word)] |= q << bits * (i % of_word);
+      }
+      for (std::int64_t g = 0; g < groups; ++g) {
+        const auto zero = static_cast<std::uint32_t>(d.zero[d.at(row, g)]);
+        zeros[static_cast<std::size_t>(row / of_word * groups + g)] |= zero
+                                                                       << bits * (row % of_word);
+        std::byte stored[2];
+        store_element(DType::f16, stored, 0, d.scale[d.at(row, g)]);
+        scales.append(reinterpret_cast<const char*>(stored), 2);
+      }
+    }
+    const std::int64_t shape[] = {d.n, d.k};
+    list.push_back({name + "_packed", "I32", {d.n, d.k / of_word}, words(integers)});
+    list.push_back({name + "_scale", "F16", {d.n, groups}, scales});
+    list.push_back(
+        {name + "_shape", "I64", {2}, {reinterpret_cast<const char*>(shape), sizeof(shape)}});
+    if (!sym) list.push_back({name + "_zero_point", "I32", {high, groups}, words(zeros)});
+    if (!desc_act) return;
+    for (const std::int64_t g : d.group_of) order.push_back(static_cast<std::uint32_t>(g));
+    list.push_back({name + "_g_idx", "I32", {d.k}, words(order)});
   }
 
   void add(std::vector<FileTensor>& list, const std::string& prefix, const Drawn& d) const {

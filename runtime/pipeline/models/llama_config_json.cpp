@@ -310,8 +310,7 @@ std::vector<std::int32_t> end_tokens_from_json(std::string_view text, const std:
 
 LlamaConfig llama_config_from_file(const std::filesystem::path& path) {
   if (is_gguf(path)) return load_gguf(path).config;
-  const auto file = MappedFile::open(path, most_model_json_bytes);
-  return llama_config_from_json(file->text(), path.string());
+  return llama_config_from_json(config_text(path), path.string());
 }
 
 }  // namespace greta::runtime

@@ -169,13 +169,14 @@ TEST_P(QuantisedLlama, QuantisedOnLoadingAsWell) {
 
 // Integers in groups with zero points.
 TEST_P(QuantisedLlama, CheckpointsOfAwqAndGptq) {
-  for (const char* method : {"awq", "gptq"}) {
+  for (const char* method : {"awq", "gptq", "compressed-tensors"}) {
     for (const std::int64_t group : {64, 128}) {
       for (const DType type : {DType::f16, DType::bf16}) {
         SCOPED_TRACE(method + std::to_string(group));
         TinyPacked packed;
         packed.method = method;
         packed.group = group;
+        packed.sym = packed.compressed();  // as it lies in the file
         packed.write(folder_.path());
         const LlamaModel model = load_llama(folder_.path());
         const auto llama = runner(model, type);

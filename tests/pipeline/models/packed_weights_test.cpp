@@ -1,5 +1,6 @@
-// Protects: checkpoints of AWQ and GPTQ are the weights that their published packing stands for,
-// are known by their config.json, and what can't be repacked is refused in one line.
+// Protects: checkpoints of AWQ, GPTQ and compressed-tensors are the weights that their published
+// packing stands for, are known by their config.json, and what can't be repacked is refused in one
+// line.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -34,6 +35,13 @@ std::vector<TinyPacked> all_kinds() {
     gptq.sym = group == 128;
     kinds.push_back(gptq);
   }
+  for (const std::int64_t group : {32, 64, 128, -1}) {
+    for (const int bits : {4, 8}) {
+      for (const bool sym : {false, true}) {
+        kinds.push_back({.method = "compressed-tensors", .group = group, .bits = bits, .sym = sym});
+      }
+    }
+  }
   return kinds;
 }
 
@@ -45,7 +53,7 @@ TEST(PackedWeights, AreThoseThatWerePacked) {
     const LlamaModel model = load_llama(folder.path());
     EXPECT_EQ(values.size(), 14U);
     const WeightFormat integers = kind.bits == 8 ? WeightFormat::int8 : WeightFormat::int4;
-    const MatrixFormat format{integers, kind.group, !kind.sym};
+    const MatrixFormat format{integers, kind.group < 0 ? 128 : kind.group, !kind.sym};
     for (std::size_t i = 0; i < 2; ++i) {
       const LlamaLayer& layer = model.weights.layers[i];
       for (const auto& [view, name] : {std::pair{&layer.wq, "self_attn.q"},
@@ -103,10 +111,11 @@ std::vector<std::size_t> by_groups(const std::vector<std::int64_t>& groups) {
 // Activation order: a view has the weights that were packed, and the order in which devices gather
 // activations. Hidden units are renumbered as `down` has them, so that it needs none.
 TEST(PackedWeights, GroupsThatAreNotConsecutive) {
-  for (const int bits : {4, 8}) {
-    SCOPED_TRACE(bits);
+  for (const auto& [method, bits] :
+       {std::pair("gptq", 4), {"gptq", 8}, {"compressed-tensors", 4}, {"compressed-tensors", 8}}) {
+    SCOPED_TRACE(std::string(method) + std::to_string(bits));
     TinyPacked kind;
-    kind.method = "gptq";
+    kind.method = method;
     kind.bits = bits;
     kind.desc_act = true;
     const TemporaryFolder folder;
@@ -164,7 +173,10 @@ TEST(PackedWeights, ConfigsThatCannotBeRepacked) {
        "quant_method is 'bitsandbytes'; allowed: awq, gptq, fp8"},
       {{{"quant_method", "fp8"}, {"weight_block_size", {64, 128}}},
        "weight_block_size is [64,128]"},
-      {{{"quant_method", "compressed-tensors"}, {"format", "pack-quantized"}}, "float-quantized"},
+      {{{"quant_method", "compressed-tensors"}, {"format", "int-quantized"}},
+       "float-quantized, naive-quantized, pack-quantized"},
+      {{{"quant_method", "compressed-tensors"}, {"format", "pack-quantized"}}, "no config_groups"},
+      {{{"quant_method", "gptq"}, {"is_marlin_format", true}}, "is_marlin_format is true"},
       {{{"bits", 8}}, "bits is 8; allowed: 4"},
       {{{"quant_method", "gptq"}, {"bits", 3}}, "bits is 3; allowed: 4, 8"},
       {{{"group_size", 0}}, "group_size is 0; allowed: 32, 64, multiples of 128, -1"},
@@ -179,6 +191,108 @@ TEST(PackedWeights, ConfigsThatCannotBeRepacked) {
     packed.more = more;
     expect_refused([&] { llama_config_from_json(packed.config().dump(), "config.json"); }, words);
   }
+}
+
+TEST(PackedWeights, ConfigsOfCompressedTensorsThatCannotBeRepacked) {
+  const auto refused = [](const char* path, const nlohmann::json& value, const char* words) {
+    nlohmann::json config = TinyPacked{.method = "compressed-tensors"}.config();
+    config[nlohmann::json::json_pointer(std::string("/quantization_config/") + path)] = value;
+    expect_refused([&] { llama_config_from_json(config.dump(), "config.json"); }, words);
+  };
+  const std::string weights = "config_groups/group_0/weights/";
+  refused((weights + "num_bits").c_str(), 3, "num_bits is 3; allowed: 4, 8");
+  refused((weights + "type").c_str(), "float", "type is 'float'; allowed: int");
+  refused((weights + "strategy").c_str(), "tensor",
+          "strategy is 'tensor'; allowed: group, channel");
+  refused((weights + "group_size").c_str(), 40, "group_size is 40");
+  refused((weights + "group_size").c_str(), nullptr, "has no group_size");
+  refused((weights + "symmetric").c_str(), 1, "symmetric is 1");
+  refused("config_groups/group_0/input_activations", {{"num_bits", 8}}, "has input_activations");
+  refused("config_groups/group_0/weights", nullptr, "has no weights");
+  refused("config_groups/group_1", {{"weights", {{"num_bits", 8}}}}, "of different weights");
+  refused("config_groups", nlohmann::json::object(), "is empty");
+  refused("config_groups", {3}, "is not a JSON object");
+  refused("transform_config", {{"config_groups", {{"a", 1}}}}, "has a transform_config");
+  refused("sparsity_config", {{"format", "sparse-24-bitmask"}},
+          "'sparse-24-bitmask'; allowed: dense");
+}
+
+// Integers of four bits and scales that need no change are used as they lie in the file.
+TEST(PackedWeights, RowsOfCompressedTensorsStayInTheirFile) {
+  for (const bool sym : {true, false}) {
+    const TemporaryFolder folder;
+    TinyPacked{.method = "compressed-tensors", .sym = sym}.write(folder.path());
+    EXPECT_EQ(load_llama(folder.path()).converted.size(), sym ? 0U : 14U);
+  }
+}
+
+TEST(PackedWeights, TensorsOfCompressedTensorsThatDoNotFit) {
+  const TinyPacked packed{.method = "compressed-tensors"};
+  const auto refused = [&](const std::string& suffix, const auto& change, const char* words) {
+    const TemporaryFolder folder;
+    packed.write(folder.path());
+    std::vector<FileTensor> tensors = packed.tensors(nullptr);
+    for (FileTensor& tensor : tensors) {
+      if (tensor.name == "model.layers.1.mlp.up_proj.weight_" + suffix) change(tensor);
+    }
+    write_file(folder / "model.safetensors", safetensors_of(tensors));
+    expect_refused([&] { load_llama(folder.path()); }, words);
+  };
+  refused(
+      "packed",
+      [](FileTensor& t) {
+        t.shape = {t.shape[1], t.shape[0]};
+      },
+      "it must be [256, 16]");
+  refused(
+      "packed", [](FileTensor& t) { t.name += "x"; }, "has no tensor");
+  refused(
+      "shape", [](FileTensor& t) { t.data[0] = 1; }, "weight_shape' isn't [256, 128]");
+  refused(
+      "shape", [](FileTensor& t) { t.data[7] = 1; }, "weight_shape' isn't [256, 128]");
+  refused(
+      "shape",
+      [](FileTensor& t) {
+        t.shape = {2, 1};
+      },
+      "weight_shape' isn't [256, 128]");
+  refused(
+      "scale",
+      [](FileTensor& t) {
+        t.shape = {t.shape[1], t.shape[0]};
+      },
+      "it must be [256, 2]");
+  refused(
+      "zero_point", [](FileTensor& t) { t.type = "F32"; }, "is of type F32; allowed: I32");
+}
+
+// Exporters of GPTQ wrote their settings into a file of their own, and called weights as they
+// liked.
+TEST(PackedWeights, SettingsMayLieBesideTheConfig) {
+  TinyPacked packed{.method = "gptq", .desc_act = true};
+  const TemporaryFolder folder;
+  packed.write(folder.path());
+  const double sum = sum_of(load_llama(folder.path()));
+  nlohmann::json config = packed.config(), own = config["quantization_config"];
+  config.erase("quantization_config");
+  own.erase("quant_method");
+  own.update({{"damp_percent", 0.1}, {"true_sequential", true}, {"model_name_or_path", nullptr}});
+  write_file(folder / "config.json", config.dump());
+  write_file(folder / "quantize_config.json", own.dump());
+  std::filesystem::rename(folder / "model.safetensors",
+                          folder / "gptq_model-4bit-128g.safetensors");
+  const LlamaModel model = load_llama(folder.path());
+  EXPECT_EQ(sum_of(model), sum);
+  EXPECT_EQ(llama_config_from_file(folder / "config.json").formats.layers[0].down,
+            (MatrixFormat{WeightFormat::int4, 64, true}));
+  write_file(folder / "other.safetensors", "");
+  expect_refused([&] { load_llama(folder.path()); }, "has neither model.safetensors nor");
+  std::filesystem::remove(folder / "other.safetensors");
+  own["bits"] = 3;
+  write_file(folder / "quantize_config.json", own.dump());
+  expect_refused([&] { load_llama(folder.path()); }, "bits is 3; allowed: 4, 8");
+  write_file(folder / "quantize_config.json", "[]");
+  expect_refused([&] { load_llama(folder.path()); }, "quantize_config.json: is not a JSON object");
 }
 
 TEST(PackedWeights, TensorsThatCannotBeRepacked) {
@@ -238,13 +352,16 @@ TEST(PackedWeights, DamagedFilesAreRefusedOrRead) {
   packed.tiny = {.dim = 32, .hidden = 32, .layers = 1, .heads = 4, .kv_heads = 2, .vocab = 8};
   packed.tiny.more = {{"eos_token_id", 3}};
   packed.group = 32;
-  packed.method = "gptq";
   packed.extras = true;
-  const TemporaryFolder folder;
-  packed.write(folder.path());
-  const auto load = [&] { sum_of(load_llama(folder.path())); };
-  EXPECT_GT(refused_mutations(folder / "config.json", 1500, true, load), 700);
-  EXPECT_GT(refused_mutations(folder / "model.safetensors", 1500, false, load), 300);
+  for (const char* method : {"gptq", "compressed-tensors"}) {
+    packed.method = method;
+    packed.desc_act = packed.compressed();
+    const TemporaryFolder folder;
+    packed.write(folder.path());
+    const auto load = [&] { sum_of(load_llama(folder.path())); };
+    EXPECT_GT(refused_mutations(folder / "config.json", 1000, packed.method == "gptq", load), 300);
+    EXPECT_GT(refused_mutations(folder / "model.safetensors", 1000, false, load), 200);
+  }
 }
 
 }  // namespace

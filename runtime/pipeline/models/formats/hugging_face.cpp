@@ -86,14 +86,28 @@ std::string types_text() {
   return fmt::format("{}", fmt::join(types, ", "));
 }
 
+/// Returns the only file of weights in a folder, which may have any name; an empty path if there is
+/// none or there are several.
+fs::path only_safetensors(const fs::path& folder) {
+  fs::path found;
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(folder, none)) {
+    if (entry.path().extension() != ".safetensors") continue;
+    if (!found.empty()) return {};
+    found = entry.path();
+  }
+  return found;
+}
+
 /// Reads the tensors in all files of a model.
 class SafetensorsReader {
  public:
   explicit SafetensorsReader(fs::path folder)
       : folder_(std::move(folder)), tensors_(folder_.string(), types_text()) {
-    const fs::path single = folder_ / "model.safetensors",
-                   index = folder_ / "model.safetensors.index.json";
-    if (there(single)) {
+    const fs::path index = folder_ / "model.safetensors.index.json";
+    fs::path single = folder_ / "model.safetensors";
+    if (!there(single) && !there(index)) single = only_safetensors(folder_);
+    if (!single.empty() && there(single)) {
       const SafeTensors file = open(single);
       for (const auto& [name, tensor] : file.tensors()) tensors_.add(name, tensor);
     } else if (there(index)) {
@@ -182,15 +196,30 @@ void add_ends(const fs::path& folder, LlamaConfig& config) {
 
 }  // namespace
 
+std::string config_text(const fs::path& path) {
+  const auto file = MappedFile::open(path, most_model_json_bytes);
+  const fs::path beside = path.parent_path() / "quantize_config.json";
+  if (path.filename() != "config.json" || !there(beside)) return std::string(file->text());
+  nlohmann::json json = parse_json(file->text(), path.string());
+  if (JsonFields(json, path.string()).has("quantization_config")) return std::string(file->text());
+  const auto other = MappedFile::open(beside, most_model_json_bytes);
+  nlohmann::json quantisation = parse_json(other->text(), beside.string());
+  if (!JsonFields(quantisation, beside.string()).has("quant_method")) {
+    quantisation["quant_method"] = "gptq";
+  }
+  json["quantization_config"] = std::move(quantisation);
+  return json.dump();
+}
+
 LlamaModel load_hugging_face(const fs::path& folder) {
   LlamaModel model;
   model.path = folder;
   const fs::path config = folder / "config.json";
-  const auto file = MappedFile::open(config, most_model_json_bytes);
-  model.config = llama_config_from_json(file->text(), config.string());
+  const std::string text = config_text(config);
+  model.config = llama_config_from_json(text, config.string());
   add_ends(folder, model.config);
   SafetensorsReader reader(folder);
-  const nlohmann::json json = parse_json(file->text(), config.string());
+  const nlohmann::json json = parse_json(text, config.string());
   const JsonFields fields(json, config.string());
   const LlamaNames names = names_of(fields.text("model_type"), reader.tensors());
   const bool fp8 = scaled_weights_of(fields).has_value();

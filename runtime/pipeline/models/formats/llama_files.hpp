@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <string>
 
 #include "runtime/pipeline/models/llama_weights.hpp"
 
@@ -15,6 +16,10 @@ namespace greta::runtime {
 /// tables, which are ignored; the head. The file must have exactly this size. Source: Karpathy,
 /// llama2.c, run.c.
 LlamaModel load_checkpoint(const std::filesystem::path& path);
+
+/// Returns the text of a config.json, with the quantize_config.json beside it as its
+/// quantization_config if it has none: older exporters of GPTQ wrote this file alone.
+std::string config_text(const std::filesystem::path& path);
 
 /// Reads a folder of Hugging Face's models llama, mistral, mixtral, qwen2, qwen2_moe, qwen3 and
 /// qwen3_moe.

@@ -14,22 +14,13 @@ namespace {
 
 using kernels::PackedMatrix;
 
-/// Where the parts of a repacked matrix are in memory.
-struct Places {
-  explicit Places(const PackedMatrix& m)
-      : scales(m.n * m.row_bytes()),
-        zeros(scales + 2 * m.n * m.groups()),
-        bytes(zeros + m.n * m.groups()) {}
-  std::int64_t scales, zeros, bytes;
-};
-
 /// Writes scales and zero points, transposed, for each group of `m` those of the stored group that
 /// it is a part of. Returns the largest zero point if one isn't the
 /// implied one.
 std::optional<int> repack_groups(const PackedMatrix& m, const PackedMatrix& stored,
                                  const StoredTensor& scales, const StoredTensor& zeros,
                                  std::byte* to) {
-  const Places places(m);
+  const PackedPlaces places(m);
   bool others = false;
   int largest = 0;
   for (std::int64_t g = 0; g < m.groups(); ++g) {
@@ -56,6 +47,9 @@ void read_awq(const JsonFields& fields) {
 
 /// Reads what GPTQ adds.
 void read_gptq(const JsonFields& fields, PackedWeights& packed) {
+  if (fields.flag("is_marlin_format", false)) {
+    fields.refuse("is_marlin_format is true; allowed: false");
+  }
   // With static groups, weights are quantised in another order, but groups are consecutive.
   packed.reordered = fields.flag("desc_act", false) && !fields.flag("static_groups", false) &&
                      packed.stored_group > 0;
@@ -73,11 +67,21 @@ void read_gptq(const JsonFields& fields, PackedWeights& packed) {
 
 }  // namespace
 
+void PackedWeights::set_group(const JsonFields& fields, std::int64_t size) {
+  stored_group = std::max<std::int64_t>(size, 0);
+  // Larger groups are several with the same scale.
+  group = size == 32 || size == 64 ? size : 128;
+  if (size == 0 || size < -1 || stored_group % group != 0) {
+    fields.refuse(fmt::format("group_size is {}; allowed: 32, 64, multiples of 128, -1", size));
+  }
+}
+
 std::optional<PackedWeights> packed_weights_of(const JsonFields& config) {
   if (!config.has("quantization_config")) return std::nullopt;
   const JsonFields fields = config.object("quantization_config");
   PackedWeights packed;
   const std::string method = fields.text("quant_method", "");
+  if (method == "compressed-tensors") return compressed_weights_of(fields);
   if (method != "awq" && method != "gptq") {
     fields.refuse(fmt::format("quant_method is '{}'; allowed: awq, gptq, fp8, compressed-tensors",
                               method.substr(0, 40)));
@@ -88,13 +92,7 @@ std::optional<PackedWeights> packed_weights_of(const JsonFields& config) {
   if (packed.bits != 4 && !(gptq && packed.bits == 8)) {
     fields.refuse(fmt::format("bits is {}; allowed: {}", packed.bits, gptq ? "4, 8" : "4"));
   }
-  const std::int64_t group = fields.integer("group_size", -1, any);
-  packed.stored_group = std::max<std::int64_t>(group, 0);
-  // Larger groups are several with the same scale.
-  packed.group = group == 32 || group == 64 ? group : 128;
-  if (group == 0 || packed.stored_group % packed.group != 0) {
-    fields.refuse(fmt::format("group_size is {}; allowed: 32, 64, multiples of 128, -1", group));
-  }
+  packed.set_group(fields, fields.integer("group_size", -1, any));
   if (method == "awq") {
     read_awq(fields);
   } else {
@@ -116,10 +114,9 @@ const StoredTensor& WeightUnpacker::take_typed(const std::string& name, std::str
 }
 
 /// Returns the weights of a row by their groups; nothing if they are stored so.
-std::vector<std::int32_t> WeightUnpacker::order_of(const std::string& prefix,
+std::vector<std::int32_t> WeightUnpacker::order_of(const std::string& name,
                                                    const PackedMatrix& stored_as) {
   const std::int64_t k = stored_as.k, size = stored_as.group;
-  const std::string name = prefix + "g_idx";
   if (!tensors_.has(name)) return {};
   const StoredTensor& stored = take_typed(name, "I32", {k});
   const std::int64_t groups = stored_as.groups();
@@ -169,6 +166,7 @@ void WeightUnpacker::check_bias(const std::string& prefix, std::int64_t n) {
 WeightView WeightUnpacker::take(const std::string& name, const std::vector<std::int64_t>& shape) {
   constexpr std::string_view word = "weight";
   if (tensors_.has(name) || !name.ends_with(word)) return tensors_.take(name, shape);
+  if (packed_.packing == kernels::WeightPacking::rows) return take_rows(name, shape);
   const std::string prefix = name.substr(0, name.size() - word.size());
   const PackedMatrix m{packed_.packing, packed_.bits, shape[0], shape[1], packed_.group};
   PackedMatrix stored = m;
@@ -184,9 +182,9 @@ WeightView WeightUnpacker::take(const std::string& name, const std::vector<std::
   const StoredTensor& zeros =
       take_typed(prefix + "qzeros", "I32", {stored.groups(), stored.zero_cols()});
   const StoredTensor& scales = take_typed(prefix + "scales", "F16,BF16", {stored.groups(), m.n});
-  const std::vector<std::int32_t> order = order_of(prefix, stored);
+  const std::vector<std::int32_t> order = order_of(prefix + "g_idx", stored);
   check_bias(prefix, m.n);
-  const Places places(m);
+  const PackedPlaces places(m);
   auto memory = std::make_shared<std::vector<std::byte>>(static_cast<std::size_t>(places.bytes) +
                                                          4 * order.size());
   kernels::repack_integers(m, integers.data.data(), order.empty() ? nullptr : order.data(),

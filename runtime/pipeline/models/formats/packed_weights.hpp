@@ -20,15 +20,26 @@ namespace greta::runtime {
 ///
 /// GPTQ may add `g_idx`, I32 [k], the group of each k, and a `bias` of zeros. Groups have equal
 /// numbers of weights; with activation order (desc_act) these are not consecutive.
+///
+/// compressed-tensors stores them in the format pack-quantized, of 4 or 8 bits, which are rows
+/// (WeightPacking::rows) but for zero points: `weight_packed` I32 [n, k / 8] or [n, k / 4],
+/// `weight_scale` F16 or BF16 [n, groups], `weight_shape`, and if they are not symmetric
+/// `weight_zero_point` I32 [ceil(n / 8), groups] or [ceil(n / 4), groups], with consecutive rows in
+/// a word. `weight_g_idx` is as GPTQ's. Source: compressed-tensors, PackedQuantizationCompressor.
 struct PackedWeights {
   kernels::WeightPacking packing = kernels::WeightPacking::awq;
   std::int64_t group = 128;  ///< weights with a scale, on devices
   /// Weights with a scale in files: `group`, a multiple of it, or 0 for all of a row.
   std::int64_t stored_group = 128;
-  std::int64_t bits = 4;  ///< or 8, of GPTQ
+  std::int64_t bits = 4;  ///< or 8, of GPTQ and in rows
   bool zeros = true;      ///< whether zero points may differ from 8, or with 8 bits from 128
   /// Whether weights of a group are not consecutive, as far as the configuration says it.
   bool reordered = false;
+
+  /// Sets the groups of a size that a file has. Throws Error.
+  void set_group(const JsonFields& fields, std::int64_t size);
+
+  bool operator==(const PackedWeights&) const = default;
 
   MatrixFormat format() const {
     return {bits == 8 ? WeightFormat::int8 : WeightFormat::int4, group, zeros};
@@ -38,6 +49,23 @@ struct PackedWeights {
 /// Reads quantization_config of a config.json; std::nullopt if there is none. Throws Error for
 /// other methods, and for what can't be repacked: other numbers of bits, groups and versions.
 std::optional<PackedWeights> packed_weights_of(const JsonFields& config);
+
+/// Reads what packed_weights_of() does of compressed-tensors' format pack-quantized. `fields` is
+/// quantization_config.
+PackedWeights compressed_weights_of(const JsonFields& fields);
+
+/// Throws Error for what compressed-tensors may do to a model besides: sparse weights, and
+/// transforms of activations. `fields` is quantization_config.
+void refuse_transforms(const JsonFields& fields);
+
+/// Where the parts of a repacked matrix are in memory.
+struct PackedPlaces {
+  explicit PackedPlaces(const kernels::PackedMatrix& m)
+      : scales(m.n * m.row_bytes()),
+        zeros(scales + 2 * m.n * m.groups()),
+        bytes(zeros + m.n * m.groups()) {}
+  std::int64_t scales, zeros, bytes;
+};
 
 /// Repacks weights on loading.
 class WeightUnpacker {
@@ -69,8 +97,8 @@ class WeightUnpacker {
  private:
   const StoredTensor& take_typed(const std::string& name, std::string_view types,
                                  const std::vector<std::int64_t>& shape);
-  std::vector<std::int32_t> order_of(const std::string& prefix,
-                                     const kernels::PackedMatrix& stored);
+  WeightView take_rows(const std::string& name, const std::vector<std::int64_t>& shape);
+  std::vector<std::int32_t> order_of(const std::string& name, const kernels::PackedMatrix& stored);
   void move_rows(WeightView& view, const std::int32_t* order);
   void check_bias(const std::string& prefix, std::int64_t n);
 

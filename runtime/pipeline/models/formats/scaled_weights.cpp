@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "runtime/device/result.hpp"
+#include "runtime/pipeline/models/formats/packed_weights.hpp"
 
 namespace greta::runtime {
 namespace {
@@ -37,10 +38,12 @@ std::optional<ScaledFormat> scaled_weights_of(const JsonFields& config) {
   if (method == "fp8") return ScaledFormat{.blocks = has_blocks(fields)};
   if (method != "compressed-tensors") return std::nullopt;
   const std::string format = fields.text("format", "");
+  if (format == "pack-quantized") return std::nullopt;
+  refuse_transforms(fields);
   if (format != "float-quantized" && format != "naive-quantized") {
     fields.refuse(
         fmt::format("format is '{}'; allowed with compressed-tensors: float-quantized, "
-                    "naive-quantized",
+                    "naive-quantized, pack-quantized",
                     format.substr(0, 40)));
   }
   return ScaledFormat{};
