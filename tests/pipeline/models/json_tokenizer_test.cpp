@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include "runtime/pipeline/models/text/bpe_model.hpp"
-#include "runtime/pipeline/models/text/word_splitter.hpp"
 #include "runtime/pipeline/models/tokenizer.hpp"
 #include "tests/layers.hpp"
 #include "tests/pipeline/model_files.hpp"
@@ -234,6 +233,48 @@ TEST_F(JsonTokenizer, IgnoreMergesIsAnOption) {
   EXPECT_EQ(load(file)->encode("123", false), (Ids{'1', '2', '3'}));
 }
 
+TEST_F(JsonTokenizer, SplitsBehaveAsTheFileSays) {
+  json file = llama3();
+  json& step = file["pre_tokenizer"]["pretokenizers"][0];
+  step["pattern"] = {{"String", "hello"}};
+  EXPECT_EQ(load(file)->encode("xhello", false), (Ids{'x', 259}));
+  step["behavior"] = "Removed";
+  EXPECT_EQ(load(file)->encode("xhello1", false), (Ids{'x', '1'}));
+  step["invert"] = true;
+  EXPECT_EQ(load(file)->encode("xhello1", false), (Ids{259}));
+  step["pattern"] = {{"Regex", "[^ ]+"}};
+  step["invert"] = false;
+  step["behavior"] = "MergedWithPrevious";
+  EXPECT_EQ(load(file)->encode(" hello", false), (Ids{260}));  // one word with its space
+  step["behavior"] = "MergedWithNext";
+  EXPECT_EQ(load(file)->encode(" hello", false), (Ids{' ', 259}));
+}
+
+// A token may take the white space beside it, also that of Unicode, and what another one took.
+TEST_F(JsonTokenizer, TokensStripSpaces) {
+  json file = llama3();
+  const auto tokenizer = [&](bool left, bool right) {
+    file["added_tokens"][1]["lstrip"] = left;
+    file["added_tokens"][1]["rstrip"] = right;
+    return load(file);
+  };
+  const std::string text = "h \t<|end|>\n\u00a0\u3000 h", twice = " <|end|> \u2003 <|end|> ";
+  const Ids none = load(llama3())->encode(text, false);
+  EXPECT_EQ(tokenizer(false, false)->encode(text, false), none);
+  EXPECT_EQ(tokenizer(true, false)->encode(text, false),
+            load(llama3())->encode("h<|end|>\n\u00a0\u3000 h", false));
+  EXPECT_EQ(tokenizer(false, true)->encode(text, false),
+            load(llama3())->encode("h \t<|end|>h", false));
+  EXPECT_EQ(tokenizer(true, true)->encode(text, false), (Ids{'h', 263, 'h'}));
+  EXPECT_EQ(tokenizer(true, true)->encode(twice, false), (Ids{263, 263}));
+  EXPECT_EQ(tokenizer(true, false)->encode(twice, false), (Ids{263, 263, ' '}));
+  EXPECT_EQ(tokenizer(true, true)->encode("<|end|>", false), (Ids{263}));
+  EXPECT_EQ(tokenizer(true, true)->encode("\u200b<|end|>", false),
+            load(llama3())->encode("\u200b<|end|>", false));  // no white space
+  const std::string spaces(300000, ' ');
+  EXPECT_EQ(tokenizer(true, true)->encode(spaces + "<|end|>" + spaces, false), (Ids{263}));
+}
+
 TEST_F(JsonTokenizer, DigitsAreSplit) {
   json file = llama3();
   json& step = file["pre_tokenizer"]["pretokenizers"][0];
@@ -282,36 +323,6 @@ TEST_F(JsonTokenizer, TheModelsBosAloneIsNotInFrontOfTexts) {
       "add_bos_token is 1");
 }
 
-TEST(WordSplitter, SplitsAsLlama3) {
-  const WordSplitter splitter(llama3_words);
-  const auto words = [&](std::string_view text) {
-    std::string all;
-    for (const std::string_view word : splitter.split(text)) all += std::string(word) + "|";
-    return all;
-  };
-  EXPECT_EQ(words("I'll SAY'LL it's"), "I|'ll| SAY|'LL| it|'s|");
-  EXPECT_EQ(words("a   b"), "a|  | b|");
-  EXPECT_EQ(words("a  \n\n  b "), "a|  \n\n| | b| |");
-  EXPECT_EQ(words("x=12345;"), "x|=|123|45|;|");
-  EXPECT_EQ(words("(hi)!?\n..."), "(hi|)!?\n|...|");
-  EXPECT_EQ(words("\u4f60\u597d \u00c9t\u00e9 \u0662\u0663"),
-            "\u4f60\u597d| \u00c9t\u00e9| |\u0662\u0663|");
-  EXPECT_EQ(words(""), "");
-  EXPECT_EQ(words(std::string(300000, ' ') + "a"), std::string(299999, ' ') + "| a|");
-}
-
-TEST(WordSplitter, KeepsWhatLiesBetweenMatches) {
-  const auto words = WordSplitter("b+|").split("abba");
-  EXPECT_EQ(words, (std::vector<std::string_view>{"a", "bb", "a"}));
-}
-
-TEST(WordSplitter, RefusesPatternsThatTakeForever) {
-  expect_refused([] { WordSplitter("(a"); }, "wrong at byte 2");
-  expect_refused([] { WordSplitter(std::string(5000, 'a')); }, "longer than");
-  const WordSplitter slow("(a|aa)+$");
-  expect_refused([&] { slow.split(std::string(5000, 'a') + '!'); }, "can't split");
-}
-
 TEST_F(JsonTokenizer, LongTextsAreNoTrouble) {
   std::string text;
   while (text.size() < 1000000) text += "hellohello\u00e9";
@@ -347,9 +358,13 @@ TEST_F(JsonTokenizer, RefusesWhatItDoesNotKnow) {
   expect_refused(with(two, "/decoder", nullptr), "has no decoder");
   expect_refused(with(two, "/decoder/decoders/3/start", 0), "take one space");
   expect_refused(with(two, "/added_tokens/1/id", 5), "'<s>' is token 5");
-  expect_refused(with(two, "/added_tokens/1/lstrip", true), "lstrip is true");
+  expect_refused(with(two, "/added_tokens/1/single_word", true), "single_word is true");
+  expect_refused(with(two, "/added_tokens/1/lstrip", 1), "lstrip is 1");
   expect_refused(with(two, "/added_tokens/1/content", ""), "token 1 is empty");
-  expect_refused(with(three, "/pre_tokenizer/pretokenizers/0/behavior", "Removed"), "Isolated");
+  expect_refused(with(three, "/pre_tokenizer/pretokenizers/0/behavior", "Merged"),
+                 "behavior is 'Merged'; allowed: Isolated, Removed");
+  expect_refused(with(three, "/pre_tokenizer/pretokenizers/0/pattern", {{"String", ""}}),
+                 "its pattern is empty");
   expect_refused(with(three, "/pre_tokenizer/pretokenizers/0/pattern/Regex", "("), "wrong at byte");
   expect_refused(with(three, "/post_processor/processors/1/type", "Bert"), "'Bert' isn't known");
 }

@@ -13,16 +13,29 @@
 
 namespace greta::runtime {
 
+/// Returns the bytes of the white space that a text begins with, or ends with: characters of
+/// Unicode's property White_Space.
+std::size_t leading_space(std::string_view text);
+std::size_t trailing_space(std::string_view text);
+
 /// Tokens that are recognised in a text before any other step. Where several match, the longest one
 /// does.
 class AddedTokens {
  public:
-  /// Returns whether the token, which isn't empty, was new. Special tokens decode to nothing.
-  bool add(const std::string& content, std::int32_t id, bool special) {
+  /// How a token is recognised. White space that it strips is no part of the text beside it.
+  struct Kind {
+    bool special = false;  ///< decodes to nothing
+    bool strips_left = false, strips_right = false;
+  };
+
+  /// Returns whether the token, which isn't empty, was new.
+  bool add(const std::string& content, std::int32_t id, const Kind& kind) {
     if (!ids_.emplace(content, id).second) return false;
     lengths_.insert(content.size());
     begins_[static_cast<unsigned char>(content[0])] = true;
-    if (special) special_.insert(id);
+    if (kind.special) special_.insert(id);
+    if (kind.strips_left) strips_left_.insert(id);
+    if (kind.strips_right) strips_right_.insert(id);
     return true;
   }
 
@@ -43,9 +56,12 @@ class AddedTokens {
         ++at;
         continue;
       }
-      end_part(at);
+      const std::string_view before = text.substr(begin, at - begin);
+      end_part(at - (strips_left_.count(id) > 0 ? trailing_space(before) : 0));
       token(id);
-      begin = at += length;
+      at += length;
+      if (strips_right_.count(id) > 0) at += leading_space(text.substr(at));
+      begin = at;
     }
     end_part(text.size());
   }
@@ -65,7 +81,7 @@ class AddedTokens {
   std::unordered_map<std::string, std::int32_t> ids_;
   std::set<std::size_t> lengths_;
   std::array<bool, 256> begins_{};
-  std::set<std::int32_t> special_;
+  std::set<std::int32_t> special_, strips_left_, strips_right_;
 };
 
 }  // namespace greta::runtime

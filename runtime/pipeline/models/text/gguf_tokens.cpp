@@ -141,7 +141,8 @@ std::unique_ptr<Tokenizer> score_tokenizer(const GgufMetadata& metadata,
     replace_all(text, escaped_space, " ");
     const TokenKind kind = tokens.kinds[id];
     if (is_added(kind) && !text.empty()) {
-      vocabulary.added.add(text, static_cast<std::int32_t>(id), kind == TokenKind::control);
+      vocabulary.added.add(text, static_cast<std::int32_t>(id),
+                           {.special = kind == TokenKind::control});
     }
     vocabulary.tokens.push_back({std::move(text), static_cast<float>(scores[id]), kind});
   }

@@ -24,12 +24,13 @@ AddedTokens added_tokens(const JsonFields& file) {
     const auto id = static_cast<std::int32_t>(fields.integer("id", 0, most_id));
     const std::string content = fields.text("content");
     if (content.empty()) fields.refuse(fmt::format("token {} is empty", id));
-    for (const char* flag : {"single_word", "lstrip", "rstrip"}) {
-      if (fields.flag(flag, false)) {
-        fields.refuse(fmt::format("'{}': {} is true; allowed: false", content, flag));
-      }
+    if (fields.flag("single_word", false)) {
+      fields.refuse(fmt::format("'{}': single_word is true; allowed: false", content));
     }
-    if (!added.add(content, id, fields.flag("special", false))) {
+    if (!added.add(content, id,
+                   {.special = fields.flag("special", false),
+                    .strips_left = fields.flag("lstrip", false),
+                    .strips_right = fields.flag("rstrip", false)})) {
       fields.refuse(fmt::format("'{}' occurs twice", content));
     }
   }

@@ -94,14 +94,25 @@ void TextSteps::read_metaspace(const JsonFields& step) {
   splits_at_spaces_ = step.flag("split", true);
 }
 
+void TextSteps::read_split(const JsonFields& step) {
+  const std::string name = step.text("behavior");
+  const auto behaviour = split_behaviour_from_string(name);
+  if (!behaviour) {
+    step.refuse(
+        fmt::format("behavior is '{}'; allowed: Isolated, Removed, MergedWithPrevious, "
+                    "MergedWithNext, Contiguous",
+                    name.substr(0, 40)));
+  }
+  const bool literal = step.object("pattern").has("String");
+  splitters_.emplace_back(literal ? string_pattern(step) : step.object("pattern").text("Regex"),
+                          WordSplitter::Options{*behaviour, step.flag("invert", false), literal});
+}
+
 void TextSteps::read_pre_tokenizer(const JsonFields& step) {
   const std::string type = step.text("type");
   try {
     if (type == "Split") {
-      if (step.text("behavior") != "Isolated" || step.flag("invert", false)) {
-        step.refuse("a Split must be Isolated and not inverted");
-      }
-      splitters_.emplace_back(step.object("pattern").text("Regex"));
+      read_split(step);
     } else if (type == "ByteLevel") {
       byte_level_ = true;
       space_ = " ";

@@ -44,6 +44,7 @@ class TextSteps {
 
   void read_normalizer(const JsonFields& fields);
   void read_pre_tokenizer(const JsonFields& fields);
+  void read_split(const JsonFields& fields);
   void read_metaspace(const JsonFields& fields);
   void read_post_processor(const JsonFields& fields);
   void read_decoder(const JsonFields& fields);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "runtime/device/result.hpp"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
@@ -24,13 +26,28 @@ const pcre2_code* code_of(const std::shared_ptr<const void>& code) {
 
 }  // namespace
 
-WordSplitter::WordSplitter(const std::string& pattern) {
+std::optional<SplitBehaviour> split_behaviour_from_string(std::string_view name) {
+  using enum SplitBehaviour;
+  constexpr std::pair<std::string_view, SplitBehaviour> names[] = {
+      {"Isolated", isolated},
+      {"Removed", removed},
+      {"MergedWithPrevious", merged_with_previous},
+      {"MergedWithNext", merged_with_next},
+      {"Contiguous", contiguous}};
+  for (const auto& [known, behaviour] : names) {
+    if (known == name) return behaviour;
+  }
+  return std::nullopt;
+}
+
+WordSplitter::WordSplitter(const std::string& pattern, const Options& options) : options_(options) {
   if (pattern.size() > longest_pattern) throw Error("the pattern is longer than 4096 bytes");
   int error = 0;
   PCRE2_SIZE at = 0;
-  constexpr std::uint32_t options = PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C;
+  const std::uint32_t flags =
+      options.literal ? PCRE2_UTF | PCRE2_LITERAL : PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C;
   pcre2_code* code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(),
-                                   options, &error, &at, nullptr);
+                                   flags, &error, &at, nullptr);
   if (code == nullptr) {
     throw Error(fmt::format("the pattern is wrong at byte {}: {}", at, message(error)));
   }
@@ -39,10 +56,14 @@ WordSplitter::WordSplitter(const std::string& pattern) {
   pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);
 }
 
-std::vector<std::string_view> WordSplitter::split(std::string_view text) const {
+std::vector<WordSplitter::Part> WordSplitter::parts(std::string_view text) const {
   const std::unique_ptr<pcre2_match_data, void (*)(pcre2_match_data*)> match(
       pcre2_match_data_create(1, nullptr), pcre2_match_data_free);
-  std::vector<std::string_view> words;
+  std::vector<Part> parts;
+  const auto add = [&](std::size_t first, std::size_t last, bool match) {
+    if (last > first)
+      parts.push_back({text.substr(first, last - first), match != options_.inverted});
+  };
   std::size_t at = 0;
   while (at < text.size()) {
     // check_prompt() has checked the text.
@@ -56,11 +77,38 @@ std::vector<std::string_view> WordSplitter::split(std::string_view text) const {
     const PCRE2_SIZE* span = pcre2_get_ovector_pointer(match.get());
     // \K may move the start of a match.
     if (span[0] < at || span[1] <= span[0]) throw Error("the tokenizer's pattern goes backwards");
-    if (span[0] > at) words.push_back(text.substr(at, span[0] - at));
-    words.push_back(text.substr(span[0], span[1] - span[0]));
+    add(at, span[0], false);
+    add(span[0], span[1], true);
     at = span[1];
   }
-  if (at < text.size()) words.push_back(text.substr(at));
+  add(at, text.size(), false);
+  return parts;
+}
+
+std::vector<std::string_view> WordSplitter::split(std::string_view text) const {
+  const std::vector<Part> all = parts(text);
+  // Whether two neighbours are one word; of three, a match in the middle is not in two words.
+  const auto joined = [&](std::size_t i) {
+    const bool before = all[i].match, after = all[i + 1].match;
+    switch (options_.behaviour) {
+      case SplitBehaviour::contiguous:
+        return before == after;
+      case SplitBehaviour::merged_with_previous:
+        return !before && after;
+      case SplitBehaviour::merged_with_next:
+        return before && !after;
+      default:
+        return false;
+    }
+  };
+  std::vector<std::string_view> words;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (options_.behaviour == SplitBehaviour::removed && all[i].match) continue;
+    const char* const first = all[i].text.data();
+    while (i + 1 < all.size() && joined(i)) ++i;
+    words.emplace_back(first,
+                       static_cast<std::size_t>(all[i].text.data() + all[i].text.size() - first));
+  }
   return words;
 }
 

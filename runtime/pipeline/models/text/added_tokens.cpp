@@ -1,0 +1,36 @@
+#include "runtime/pipeline/models/text/added_tokens.hpp"
+
+namespace greta::runtime {
+namespace {
+
+/// In UTF-8.
+constexpr std::string_view spaces[] = {
+    "\t",           "\n",           "\v",           "\f",           "\r",           " ",
+    "\xc2\x85",     "\xc2\xa0",     "\xe1\x9a\x80", "\xe2\x80\x80", "\xe2\x80\x81", "\xe2\x80\x82",
+    "\xe2\x80\x83", "\xe2\x80\x84", "\xe2\x80\x85", "\xe2\x80\x86", "\xe2\x80\x87", "\xe2\x80\x88",
+    "\xe2\x80\x89", "\xe2\x80\x8a", "\xe2\x80\xa8", "\xe2\x80\xa9", "\xe2\x80\xaf", "\xe2\x81\x9f",
+    "\xe3\x80\x80"};
+
+template <typename Is>
+std::size_t space_at(std::string_view text, const Is& is) {
+  const auto* const found = std::find_if(std::begin(spaces), std::end(spaces), is);
+  return found == std::end(spaces) || text.empty() ? 0 : found->size();
+}
+
+}  // namespace
+
+std::size_t leading_space(std::string_view text) {
+  const std::size_t size = text.size();
+  const auto begins = [&](std::string_view space) { return text.starts_with(space); };
+  for (std::size_t next = 0; (next = space_at(text, begins)) > 0;) text.remove_prefix(next);
+  return size - text.size();
+}
+
+std::size_t trailing_space(std::string_view text) {
+  const std::size_t size = text.size();
+  const auto ends = [&](std::string_view space) { return text.ends_with(space); };
+  for (std::size_t next = 0; (next = space_at(text, ends)) > 0;) text.remove_suffix(next);
+  return size - text.size();
+}
+
+}  // namespace greta::runtime
