@@ -77,9 +77,9 @@ PackedMatrix packed_matrix_of(const Problem& problem);
 /// The multiple of which n is, for whole words of zero points and weights.
 constexpr std::int64_t packed_rows = 8;
 
-/// Writes the integers of words, or of rows, as n rows of k: of 4 bits the even one in the lower half of a byte, of 8
-/// bits unsigned. `qweight` needs no alignment. With `order`, weight i of a row is the stored
-/// weight order[i], or 0 where there is none of that number. All cores take part.
+/// Writes the integers of words, or of rows, as n rows of k: of 4 bits the even one in the lower
+/// half of a byte, of 8 bits unsigned. `qweight` needs no alignment. With `order`, weight i of a
+/// row is the stored weight order[i], or 0 where there is none of that number. All cores take part.
 void repack_integers(const PackedMatrix& matrix, const std::byte* qweight,
                      const std::int32_t* order, std::byte* to);
 

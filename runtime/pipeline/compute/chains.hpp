@@ -51,7 +51,7 @@ struct GateUp {
   /// The format that `out` is quantised to for the product that follows; empty: it is not.
   std::optional<ScaledFormat> quantised_to{};
   /// [2 hidden], which is added to the products; empty: none. With quantised weights, gates are not
-  /// an epilogue then, which has room for one thing.
+  /// an epilogue then, which are one thing at most.
   Tensor bias{};
   Tensor zeros{};  ///< as in Qkv
 };
