@@ -245,6 +245,7 @@ struct TinyPacked {
     std::vector<std::uint32_t> order_of_k;
     for (const std::int64_t g : d.group_of) order_of_k.push_back(static_cast<std::uint32_t>(g));
     list.push_back({prefix + "g_idx", "I32", {d.k}, words(order_of_k)});
+    if (tiny.attention_bias || tiny.mlp_bias) return;  // biases of the model
     list.push_back(
         {prefix + "bias", "F16", {d.n}, std::string(static_cast<std::size_t>(2 * d.n), '\0')});
   }

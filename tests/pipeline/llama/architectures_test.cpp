@@ -218,6 +218,32 @@ TEST(ArchitectureFiles, OfBothFormatsAreTheSameModel) {
   }
 }
 
+// In activation order, hidden units are renumbered with their biases: the model is that of its
+// decoded weights.
+TEST(ArchitectureFiles, BiasesAreThoseOfTheirUnits) {
+  const TemporaryFolder folder, decoded;
+  for (const char* method : {"gptq", "compressed-tensors"}) {
+    SCOPED_TRACE(method);
+    TinyPacked packed;
+    packed.method = method;
+    packed.desc_act = true;
+    packed.tiny.attention_bias = packed.tiny.mlp_bias = true;
+    const auto values = packed.write(folder.path());
+    std::vector<FileTensor> tensors = packed.tiny.tensors();
+    for (FileTensor& tensor : tensors) {
+      const auto found = values.find(tensor.name);
+      if (found == values.end()) continue;
+      tensor.type = "F32";
+      tensor.data = GgufWriter::raw(std::vector<float>(found->second.begin(), found->second.end()));
+    }
+    write_file(decoded / "config.json", packed.tiny.config().dump());
+    write_file(decoded / "model.safetensors", safetensors_of(tensors));
+    const auto got = LlamaReference(load_llama(folder.path())).run(twelve),
+               want = LlamaReference(load_llama(decoded.path())).run(twelve);
+    for (std::size_t i = 0; i < want.size(); ++i) ASSERT_NEAR(got[i], want[i], 1e-9) << i;
+  }
+}
+
 // Up to the positions of the model, dynamic scaling changes nothing, and a window of Qwen is its
 // limit.
 TEST(ArchitectureFiles, ScalingAndWindowsBeginAtTheirLimit) {

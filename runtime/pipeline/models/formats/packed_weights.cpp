@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 #include <optional>
+#include <utility>
 
 #include "runtime/device/result.hpp"
 
@@ -248,6 +249,13 @@ void WeightUnpacker::renumber_hidden(LlamaWeights& weights) {
     if (layer.down.order == nullptr) continue;
     move_rows(layer.gate, layer.down.order);
     move_rows(layer.up, layer.down.order);
+    for (WeightView* bias : {&layer.b_gate, &layer.b_up}) {
+      if (bias->data == nullptr) continue;
+      WeightView column = *bias;
+      std::swap(column.rows, column.cols);
+      move_rows(column, layer.down.order);
+      bias->data = column.data;
+    }
     layer.down.order = nullptr;
   }
 }

@@ -86,7 +86,7 @@ class WeightUnpacker {
   WeightView take(const std::string& name, const std::vector<std::int64_t>& shape);
 
   /// Renumbers the hidden units of feed-forward networks as their projections `down` have them, so
-  /// that these have no order of their own: rows of gate and up are moved.
+  /// that these have no order of their own: rows of gate and up, and their biases, are moved.
   void renumber_hidden(LlamaWeights& weights);
 
   /// Returns the memory of the weights so far.
