@@ -51,7 +51,7 @@ void add_tensor_maps(std::vector<Argument>& arguments, const Shape& shape, const
     panels.columns = static_cast<std::uint64_t>(shape.k * panel_rows);
     panels.rows /= panel_rows;
     panels.row_bytes *= panel_rows;
-    panels.box_rows /= panel_rows;
+    panels.box_rows /= static_cast<std::uint32_t>(panel_rows);
     panels.plain_bytes = panel_rows * panel_unit_bytes;
   }
   arguments.push_back(std::move(map_b));

@@ -60,9 +60,9 @@ std::vector<WordSplitter::Part> WordSplitter::parts(std::string_view text) const
   const std::unique_ptr<pcre2_match_data, void (*)(pcre2_match_data*)> match(
       pcre2_match_data_create(1, nullptr), pcre2_match_data_free);
   std::vector<Part> parts;
-  const auto add = [&](std::size_t first, std::size_t last, bool match) {
+  const auto add = [&](std::size_t first, std::size_t last, bool is_match) {
     if (last > first)
-      parts.push_back({text.substr(first, last - first), match != options_.inverted});
+      parts.push_back({text.substr(first, last - first), is_match != options_.inverted});
   };
   std::size_t at = 0;
   while (at < text.size()) {
