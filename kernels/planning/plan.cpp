@@ -121,6 +121,10 @@ KernelSource kernel_source(const DeviceInfo& device, std::string_view path, cons
   return kernel;
 }
 
+void compile_for_warpgroups(KernelSource& kernel, const DeviceInfo& device) {
+  if (!device.is_cpu()) kernel.options.emplace_back("--gpu-architecture=sm_90a");
+}
+
 int whole_subgroups(const DeviceInfo& device, int threads) {
   constexpr int most = 32;  // supported by every driver
   const int size = device.subgroup_size_control ? static_cast<int>(device.subgroup_size) : 0;

@@ -36,6 +36,10 @@ bool awaits_launches(std::string_view text);
 KernelSource kernel_source(const DeviceInfo& device, std::string_view path, const Defines& defines,
                            std::int64_t threads, const std::vector<Argument>& arguments);
 
+/// Has a kernel with instructions of warpgroups compiled for sm_90a, which alone has them. hip-host
+/// executes them in every kernel for the devices of NVIDIA's that it imitates.
+void compile_for_warpgroups(KernelSource& kernel, const DeviceInfo& device);
+
 /// Returns the size of the block of these arguments, in bytes.
 std::uint32_t block_bytes(const std::vector<Argument>& arguments);
 

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "kernels/planning/plan.hpp"
 #include "kernels/planning/render.hpp"
 
 namespace greta::tuner {
@@ -333,7 +334,7 @@ KernelSource matrix_kernel(const DeviceInfo& device, const MatrixOperation& oper
   auto source = make_source(
       device, "matrix", glsl ? matrix_text_glsl(device, operation) : matrix_text_hip(operation));
   if (!glsl && of_warpgroup(operation)) {
-    source.options.emplace_back("--gpu-architecture=sm_90a");
+    kernels::compile_for_warpgroups(source, device);
     source.dynamic_shared_bytes = warpgroup_matrix_bytes;
   }
   return source;

@@ -210,7 +210,7 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
   defines.emplace_back("EARLY_B", early_b ? "1" : "0");
   KernelSource source = kernel_source(shape, device, "tma", defines, kernel.threads(config));
   if (has_warpgroup_products(device.architecture)) {
-    source.options.emplace_back("--gpu-architecture=sm_90a");
+    compile_for_warpgroups(source, device);
   }
   source.dynamic_shared_bytes = static_cast<std::uint32_t>(kernel.shared_bytes(config));
   LaunchPlan plan = plan_of_tiles(shape, device, config, std::move(source));

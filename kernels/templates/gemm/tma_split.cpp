@@ -114,7 +114,7 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
   if (shape.alpha == 1) defines.emplace_back("ALPHA_IS_ONE", "1");
   defines.emplace_back("SHARED_BYTES", std::to_string(kernel.shared_bytes(config)));
   KernelSource source = kernel_source(shape, device, "tma_split", defines, kernel.threads(config));
-  source.options.emplace_back("--gpu-architecture=sm_90a");
+  compile_for_warpgroups(source, device);
   source.dynamic_shared_bytes = static_cast<std::uint32_t>(kernel.shared_bytes(config));
   LaunchPlan plan = plan_of_tiles(shape, device, config, std::move(source));
   add_alignment(plan, shape, device, config);

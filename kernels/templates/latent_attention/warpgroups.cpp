@@ -117,7 +117,7 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
                               attention::problem_defines(shape), tile_rows, threads(config));
   plan.sources[0].dynamic_shared_bytes = static_cast<std::uint32_t>(shared_bytes(shape, config));
   // NVRTC supports these instructions only under this name.
-  plan.sources[0].options.emplace_back("--gpu-architecture=sm_90a");
+  compile_for_warpgroups(plan.sources[0], device);
   return plan;
 }
 

@@ -131,6 +131,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
   // What is valid for an m is valid for all that are looked up with it.
   const auto rows_of_bucket =
       static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(shape.m)));
+  const bool clusters = has_clusters(device.architecture);
   // BM x BN   tile of C of a workgroup
   // GROUPS    warpgroups that share its columns
   // STAGES    steps of 128 k in shared memory
@@ -142,7 +143,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
                  {"BN", {64, 128, 192, 256}},
                  {"GROUPS", {1, 2, 3}},
                  {"STAGES", {2, 3, 4, 5, 6, 8, 10, 12}},
-                 {"SPLIT", {1, 2, 4, 8}},
+                 {"SPLIT", clusters ? std::vector<int>{1, 2, 4, 8} : std::vector<int>{1}},
                  {"RESIDENT", {0, 1}},
                  {"ROUND", {0, 1}}},
                 {storage_constraint(shape.halves(), shape.out, device), no_norm(shape),
@@ -226,7 +227,7 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
   LaunchPlan plan;
   plan.sources.push_back(kernel_of(shape, device, "tma", defines, threads_of(config, wave), given));
   KernelSource& source = plan.sources[0];
-  source.options.emplace_back("--gpu-architecture=sm_90a");
+  compile_for_warpgroups(source, device);
   source.dynamic_shared_bytes = static_cast<std::uint32_t>(shared_bytes(shape, config));
   const auto blocks = static_cast<std::uint64_t>(blocks_of(shape, device, config));
   plan.launches.push_back({0, grid(device, source, blocks, config["SPLIT"]), std::move(given)});

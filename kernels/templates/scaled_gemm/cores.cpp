@@ -46,7 +46,7 @@ bool has_cores(const Shape& shape, const DeviceInfo& device) {
       return shape.integers() || fnuz == name.ends_with("gfx942");
     case MatrixCores::mma: {
       const bool has_fp8 =
-          name == "sm_89" || name == "sm_90" || name == "sm_100" || name == "sm_120";
+          name == "sm_89" || name.ends_with("sm_90") || name == "sm_100" || name == "sm_120";
       return shape.integers() || (has_fp8 && !fnuz);
     }
   }

@@ -57,6 +57,8 @@ std::vector<Constraint> slice_constraints_of_tiles(const Shape& shape, const Dev
 
 Alternative space(const Shape& shape, const DeviceInfo& device) {
   const std::int64_t shared = device.shared_memory_bytes, groups = most_workgroups(device);
+  const bool clusters = has_clusters(device.architecture);
+  const std::vector<int> one{1}, pairs = clusters ? std::vector<int>{1, 2, 4} : one;
   // BM x BN    tile of C of a workgroup
   // GROUPS     warpgroups that share its rows
   // STAGES     steps of 128 k in shared memory
@@ -73,14 +75,14 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
                  {"BN", {8, 16, 32, 64, 96, 128, 160, 192, 224, 256}},
                  {"GROUPS", {1, 2, 3}},
                  {"STAGES", {2, 3, 4, 5, 6, 7, 8, 10, 12, 16}},
-                 {"CLUSTER_M", {1, 2, 4}},
-                 {"CLUSTER_N", {1, 2, 4}},
+                 {"CLUSTER_M", pairs},
+                 {"CLUSTER_N", pairs},
                  {"RESIDENT", {0, 1}},
                  {"SWIZZLE", {1, 4, 8, 16}},
                  {"STORE", {0, 1}},
                  {"STAGGER", {0, 1}},
                  {"SPLIT", {1, 2, 3, 4, 6, 8}},
-                 {"FOLD", {1, 2}}},
+                 {"FOLD", clusters ? std::vector<int>{1, 2} : one}},
                 {storage_constraint(DType::f32, shape.out, device)}};
   append(
       a.constraints,
@@ -160,7 +162,7 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
   given.push_back(map_of_lines(1, shape.groups * shape.products(), shape.k, config["BN"] / shares));
   plan.sources.push_back(kernel_of(shape, device, "tma", defines, threads_of(config, wave), given));
   KernelSource& source = plan.sources[0];
-  source.options.emplace_back("--gpu-architecture=sm_90a");
+  compile_for_warpgroups(source, device);
   source.dynamic_shared_bytes = static_cast<std::uint32_t>(shared_bytes(shape, config));
   const std::int64_t cluster = cluster_of(config), all = along_m * along_n;
   const std::int64_t at_once = running_clusters(device, config);

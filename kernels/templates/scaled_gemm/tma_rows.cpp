@@ -43,6 +43,7 @@ std::int64_t tiles_along_n(const Shape& shape, const Config& c) {
 Alternative space(const Shape& shape, const DeviceInfo& device) {
   const std::int64_t shared = device.shared_memory_bytes, groups = most_workgroups(device);
   const std::int64_t steps = ceil_div(shape.k, step);
+  const bool clusters = has_clusters(device.architecture);
   // BM x BN  tile of C of a workgroup
   // GROUPS   warpgroups that share its columns
   // STAGES   steps of 128 k in shared memory
@@ -53,7 +54,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
        {"BN", {64, 128, 256}},
        {"GROUPS", {1, 2, 4}},
        {"STAGES", {2, 3, 4, 6, 8, 12, 16}},
-       {"SPLIT", {1, 2, 4, 8}}},
+       {"SPLIT", clusters ? std::vector<int>{1, 2, 4, 8} : std::vector<int>{1}}},
       {storage_constraint(DType::f32, shape.out, device),
        {"scales", "there are no scales mx", !shape.mx()},
        {"warpgroups",
@@ -98,7 +99,7 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
   plan.sources.push_back(
       kernel_of(shape, device, "tma_rows", defines, threads_of(config, wave), given));
   KernelSource& source = plan.sources[0];
-  source.options.emplace_back("--gpu-architecture=sm_90a");
+  compile_for_warpgroups(source, device);
   source.dynamic_shared_bytes = static_cast<std::uint32_t>(shared_bytes(config));
   plan.launches.push_back({0,
                            grid(device, source, static_cast<std::uint64_t>(tiles), config["SPLIT"]),

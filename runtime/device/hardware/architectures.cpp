@@ -95,7 +95,7 @@ bool has_turning_loads(std::string_view architecture) {
 }
 
 bool has_warpgroup_products(std::string_view architecture) {
-  return architecture == "sm_90";
+  return architecture == "sm_90" || architecture == "host-sm_90";
 }
 
 // Source: AMD Instinct MI300X and MI350X data sheets.

@@ -43,7 +43,7 @@ bool has_turning_reads(std::string_view architecture);
 bool has_turning_loads(std::string_view architecture);
 
 /// Whether warpgroups can multiply matrices of 16-bit elements directly from shared memory (PTX:
-/// wgmma). Only NVIDIA's sm_90 can, in code that is compiled for sm_90a.
+/// wgmma). Only NVIDIA's sm_90 can, in code that is compiled for sm_90a, and hip-host's imitation.
 bool has_warpgroup_products(std::string_view architecture);
 
 /// Returns the number of dies (XCDs) over which a GPU distributes workgroups in turn, each die with

@@ -199,14 +199,15 @@ hipError_t encode(const TensorMap& map, std::uint64_t address, std::byte* to) {
 }  // namespace
 
 const char* imitated(int device) {
-  constexpr std::array names{"sm_80", "gfx942", "gfx1100", "gfx1201"};
+  constexpr std::array names{"sm_80", "gfx942", "gfx1100", "gfx1201", "sm_90"};
   static_assert(names.size() == device_count);
   return names[static_cast<std::size_t>(device)];
 }
 
 int imitated_number(int device) {
-  const std::string_view name = imitated(device);
-  return std::atoi(name.data() + name.find_first_of("0123456789"));
+  constexpr std::array numbers{80, 942, 1100, 1201, 80};
+  static_assert(numbers.size() == device_count);
+  return numbers[static_cast<std::size_t>(device)];
 }
 
 Functions functions() {
