@@ -125,7 +125,7 @@ def main():
     one = command(run, "mutants", "results")
     one.add_argument("--tune", required=True)
     one.add_argument("--build")
-    one.add_argument("--devices", default="vulkan:0,hip-host:1,hip-host:0,hip-host:2,hip-host:3")
+    one.add_argument("--devices", default="vulkan:0,hip-host:1,hip-host:0,hip-host:2,hip-host:3,hip-host:4")
     one.add_argument("--method", choices=("verify", "tune"), default="verify")
     one.add_argument("--problems", type=int, default=200)
     one.add_argument("--trials", type=int, default=12)

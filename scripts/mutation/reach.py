@@ -64,7 +64,7 @@ class Reach:
         # selects.
         command = ["cpp", "-P", "-undef", "-w", "-x", "assembler-with-cpp", "-DGRETA_MATRIX_KHR"]
         if source.suffix == ".hip" and self.device.startswith("hip-host"):
-            number = re.search(r"\d+$", self.arch)[0]
+            number = re.search(r"\d+$", self.arch)[0].replace("90", "80")  # hip-host:4 has those of sm_80
             command = ["c++", "-E", "-P", "-w", "-x", "c++", f"-DGRETA_HOST={number}", "-DGRETA_HOST_DYNAMIC_BYTES=65536",
                        "-I", str(ROOT), "-include", str(LANGUAGE)]
         elif source.suffix == ".hip" and self.arch.startswith("sm_"):

@@ -140,7 +140,7 @@ std::vector<float> download_floats(Device& device, const Buffer& buffer) {
 TEST(Devices, OfTheCpuAreThere) {
   EXPECT_FALSE(validated_devices().empty()) << "lavapipe";
   const auto ids = usable_devices();
-  for (const char* id : {"hip-host:0", "hip-host:1", "hip-host:2", "hip-host:3"}) {
+  for (const char* id : {"hip-host:0", "hip-host:1", "hip-host:2", "hip-host:3", "hip-host:4"}) {
     EXPECT_EQ(std::count(ids.begin(), ids.end(), id), 1) << id;
   }
 }

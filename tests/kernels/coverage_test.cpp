@@ -48,7 +48,7 @@ TEST(CoverageOfVariant, OfProductsOfTf32IsNearlyMetByTwoHundredProblems) {
 std::vector<std::string> some_devices() {
   std::vector<std::string> devices;
   for (const std::string& device : test::usable_devices()) {
-    if (device != "hip-host:2" && device != "hip-host:3") devices.push_back(device);
+    if (device < "hip-host:2" || device > "hip-host:4") devices.push_back(device);
   }
   return devices;
 }

@@ -96,7 +96,7 @@ class LongProperty
 // The suite must not pass because there is no device to test.
 TEST(Devices, OfTheCpuAreThere) {
   const auto ids = test::usable_devices();
-  for (const char* id : {"hip-host:0", "hip-host:1", "hip-host:2", "hip-host:3"}) {
+  for (const char* id : {"hip-host:0", "hip-host:1", "hip-host:2", "hip-host:3", "hip-host:4"}) {
     EXPECT_EQ(std::count(ids.begin(), ids.end(), id), 1) << id;
   }
   EXPECT_TRUE(std::any_of(ids.begin(), ids.end(), [](const std::string& id) {
@@ -104,8 +104,8 @@ TEST(Devices, OfTheCpuAreThere) {
   })) << "lavapipe";
 }
 
-/// 2 problems of each pair of types. The four devices of hip-host, on which compiling a kernel
-/// takes about a second, share 8.
+/// 2 problems of each pair of types. The five devices of hip-host, on which compiling a kernel
+/// takes about a second, share 10.
 TEST_P(Property, RandomProblemsAreRight) {
   check_random_problems(is_hip_host() ? 2 : 2 * types(), own_seed());
 }

@@ -186,9 +186,10 @@ extern "C" __global__ void test(int* out) {
 TEST(HipHostCompile, DevicesSayWhatTheyAre) {
   const auto probe = hip::create_host_backend()->probe();
   ASSERT_TRUE(probe.available) << probe.reason;
-  ASSERT_EQ(probe.devices.size(), 4U);
-  const std::vector<std::string> names{"host-sm_80", "host-gfx942", "host-gfx1100", "host-gfx1201"};
-  for (std::size_t i = 0; i < 4; ++i) {
+  ASSERT_EQ(probe.devices.size(), 5U);
+  const std::vector<std::string> names{"host-sm_80", "host-gfx942", "host-gfx1100", "host-gfx1201",
+                                       "host-sm_90"};
+  for (std::size_t i = 0; i < names.size(); ++i) {
     const DeviceInfo& info = probe.devices[i].info;
     EXPECT_TRUE(probe.devices[i].usable);
     EXPECT_EQ(info.id(), "hip-host:" + std::to_string(i));

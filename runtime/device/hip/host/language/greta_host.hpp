@@ -1,7 +1,7 @@
 #pragma once
 
 // Stands before the text of every kernel that hip-host builds. For kernels: GRETA_HOST is 80 (the
-// device imitates sm_80), 942 (gfx942), 1100 (gfx1100) or 1201 (gfx1201). There are HIP's words
+// device imitates sm_80 or sm_90), 942 (gfx942), 1100 (gfx1100) or 1201 (gfx1201). There are HIP's words
 // (thread.hpp), wave operations (wave.hpp), atomics, vectors and arithmetic, and in namespace
 // greta_host asynchronous copies (copies.hpp) and the matrix instructions (matrix_ptx.hpp,
 // matrix_amd.hpp). Shared memory is declared as anywhere: `__shared__ __attribute__((aligned(16)))
