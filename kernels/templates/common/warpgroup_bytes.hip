@@ -29,12 +29,10 @@ GRETA_DEVICE OperandPlace byte_place(SharedMemory shared, u32 start, u32 span, u
 template <u32 columns, typename Sum>
 GRETA_DEVICE void claim_byte_sums(ByteSums<columns, Sum>&) {}
 
-// Done at once: what is asynchronous may be.
 template <bool add, typename T, u32 columns, typename Sum>
 GRETA_DEVICE void multiply_bytes(T, ByteSums<columns, Sum>& sums, OperandPlace a, OperandPlace b) {
   auto& d = reinterpret_cast<Sum(&)[columns / 2]>(sums);
-  if (!add) sums = {};
-  greta_host::wgmma_m64k32<T>(d, a, b);
+  greta_host::wgmma_m64k32<T>(d, a, b, add);
 }
 
 #else

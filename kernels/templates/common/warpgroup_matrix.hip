@@ -129,44 +129,44 @@ GRETA_DEVICE void store_transposed_sums(const WarpgroupSums<columns>& sums, u32 
 #if defined(GRETA_HOST)
 
 GRETA_DEVICE void products_begin() {}
-GRETA_DEVICE void close_products() {}
+GRETA_DEVICE void close_products() { greta_host::wgmma_commit(); }
 GRETA_DEVICE void show_to_products() {}
 template <int pending>
-GRETA_DEVICE void wait_for_products() {}
+GRETA_DEVICE void wait_for_products() {
+  greta_host::wgmma_wait(pending);
+}
 template <u32 rows, u32 columns>
-GRETA_DEVICE void finish_products(WarpgroupSums<columns> (&)[rows]) {}
+GRETA_DEVICE void finish_products(WarpgroupSums<columns> (&)[rows]) {
+  wait_for_products<0>();
+}
 
 template <u32 columns>
 GRETA_DEVICE void claim_sums(WarpgroupSums<columns>&) {}
 
-// Done at once: what is asynchronous may be.
 template <bool a_along_k, bool b_along_k, bool add, typename T, u32 columns>
 GRETA_DEVICE void multiply_async(T, WarpgroupSums<columns>& sums, OperandPlace a, OperandPlace b) {
   auto& d = reinterpret_cast<float(&)[columns / 2]>(sums);
-  if (!add) sums = {};
   if constexpr (same_type<T, f16>) {
-    greta_host::wgmma_m64k16_f16(d, a, b, !a_along_k, !b_along_k);
+    greta_host::wgmma_m64k16_f16(d, a, b, !a_along_k, !b_along_k, add);
   } else {
-    greta_host::wgmma_m64k16_bf16(d, a, b, !a_along_k, !b_along_k);
+    greta_host::wgmma_m64k16_bf16(d, a, b, !a_along_k, !b_along_k, add);
   }
 }
 template <bool b_along_k, bool add, typename T, u32 columns>
 GRETA_DEVICE void multiply_async(T, WarpgroupSums<columns>& sums, const u32 (&a)[4],
                                  OperandPlace b) {
   auto& d = reinterpret_cast<float(&)[columns / 2]>(sums);
-  if (!add) sums = {};
   if constexpr (same_type<T, f16>) {
-    greta_host::wgmma_m64k16_f16(d, a, b, !b_along_k);
+    greta_host::wgmma_m64k16_f16(d, a, b, !b_along_k, add);
   } else {
-    greta_host::wgmma_m64k16_bf16(d, a, b, !b_along_k);
+    greta_host::wgmma_m64k16_bf16(d, a, b, !b_along_k, add);
   }
 }
 
 // TF32 of which A has four words, and B lies along k.
 template <bool add, u32 columns>
 GRETA_DEVICE void multiply_async(WarpgroupSums<columns>& sums, const u32 (&a)[4], OperandPlace b) {
-  if (!add) sums = {};
-  greta_host::wgmma_m64k8_tf32(reinterpret_cast<float(&)[columns / 2]>(sums), a, b);
+  greta_host::wgmma_m64k8_tf32(reinterpret_cast<float(&)[columns / 2]>(sums), a, b, add);
 }
 
 #else

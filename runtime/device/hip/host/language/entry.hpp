@@ -2,6 +2,7 @@
 
 // Calls a kernel with parameters taken from a packed argument block.
 
+#include "runtime/device/hip/host/language/matrix_warpgroups.hpp"
 #include "runtime/device/hip/host/language/races.hpp"
 
 namespace greta_host {
@@ -42,6 +43,7 @@ struct Kernel<kernel> {
   struct Sequence {
     static void run(const unsigned char* arguments) {
       constexpr Layout places = layout();
+      forget_products();
       kernel(read<Parameters>(arguments + places.offset[index])...);
     }
   };
