@@ -1,0 +1,52 @@
+// Protects: products of warpgroups (wgmma) on hip-host run when the thread waits for their group:
+// sums stay what they were until then, and shared memory is read then.
+
+#include "tests/device/hip_host/host_device.hpp"
+#include "tests/layers.hpp"
+
+namespace greta::test::products_test {
+namespace {
+
+TEST(HipHostProducts, RunWhenTheirGroupIsWaitedFor) {
+  HostDevice host(sm_80);
+  const auto out = host.upload(std::vector<float>(128 * 4));
+  // Operands of ones, which become twos between the waits: A is in registers, B in shared memory.
+  host.run(HostDevice::source(R"(
+extern "C" __global__ void test(float* out) {
+  __shared__ __attribute__((aligned(1024))) unsigned char tile[256];
+  const unsigned i = threadIdx.x;
+  reinterpret_cast<uint16_t*>(tile)[i] = 0x3c00;
+  __syncthreads();
+  const greta_host::MatrixDescriptor b{tile, 0, 128, 256, 1};
+  uint32_t a[4] = {0x3c003c00, 0x3c003c00, 0x3c003c00, 0x3c003c00};
+  float d[4] = {5, 5, 5, 5};
+  greta_host::wgmma_m64k16_f16(d, a, b, false, false);
+  greta_host::wgmma_commit();
+  greta_host::wgmma_m64k16_f16(d, a, b, false, true);
+  greta_host::wgmma_commit();
+  greta_host::wgmma_m64k16_f16(d, a, b, false, true);  // in no group
+  for (int word = 0; word < 4; ++word) a[word] = 0;
+  out[i] = d[0];
+  greta_host::wgmma_wait(1);
+  out[128 + i] = d[1];
+  __syncthreads();
+  reinterpret_cast<uint16_t*>(tile)[i] = 0x4000;
+  __syncthreads();
+  greta_host::wgmma_wait(0);
+  out[256 + i] = d[2];
+  greta_host::wgmma_commit();
+  greta_host::wgmma_wait(0);
+  out[384 + i] = d[3];
+})",
+                              {128, 1, 1}),
+           {1, 1, 1}, out)
+      .value();
+  const auto result = host.download<float>(out);
+  const float expected[] = {5, 16, 16 + 32, 16 + 32 + 32};
+  for (unsigned i = 0; i < result.size(); ++i) {
+    ASSERT_EQ(result[i], expected[i / 128]) << "thread " << i % 128 << " wait " << i / 128;
+  }
+}
+
+}  // namespace
+}  // namespace greta::test::products_test
