@@ -96,9 +96,15 @@ std::int64_t draw_length(const Shape& s, std::mt19937_64& random) {
   if (s.causal && s.queries > 2 && below(random, 3) == 0) return 1 + below(random, s.queries - 2);
   constexpr std::int64_t farthest = std::numeric_limits<std::int32_t>::max();
   const std::int64_t past = std::min(s.capacity, farthest - 1) + 1;
-  const std::int64_t lengths[] = {0,          1,          std::max<std::int64_t>(0, s.queries - 2),
-                                  s.capacity, s.capacity, past,
-                                  farthest,   -1,         -farthest};
+  // One more or less than whole tiles of keys, or than those that the first causal query sees.
+  const std::int64_t tile = std::int64_t{16} << below(random, 4);
+  const std::int64_t whole = (1 + below(random, s.capacity / tile + 1)) * tile;
+  const std::int64_t edge = whole + (s.causal ? s.queries - 1 : 0) + 1 - 2 * below(random, 2);
+  const std::int64_t near = std::clamp<std::int64_t>(edge, 0, s.capacity);
+  const std::int64_t lengths[] = {0,    1,        std::max<std::int64_t>(0, s.queries - 2),
+                                  near, near,     s.capacity,
+                                  past, farthest, s.capacity,
+                                  -1,   -farthest};
   const std::int64_t draw = below(random, 2 * std::ssize(lengths));
   return draw < std::ssize(lengths) ? lengths[draw] : below(random, s.capacity + 1);
 }
@@ -124,17 +130,22 @@ void harden_values(const Shape& s, Rows& v, const KeyRows& rows, std::mt19937_64
 }
 
 /// One element of all keys of a head is almost constant, so the corresponding element of a query
-/// determines the magnitude of all its scores. In half of the heads it grows by a quarter from the
-/// first key to the last, so that scores differ strongly between parts of the keys.
+/// determines the magnitude of all its scores. In a third of the heads it grows by a quarter from
+/// the first key to the last, so that scores differ strongly between parts of the keys; in another
+/// third it does so at one key, after which no greater scores hide what went wrong there.
 constexpr double common_key = -0.5;
 
 void harden_keys(Rows& k, const KeyRows& rows, std::int64_t valid, std::int64_t col,
                  std::mt19937_64& random) {
-  const bool grows = below(random, 2) == 0;
+  enum { kept, grows, jumps, kinds };
+  const std::int64_t kind = below(random, kinds);
+  const std::int64_t jump = below(random, std::max<std::int64_t>(1, valid));
   for (std::int64_t i = 0; i < rows.keys(); ++i) {
-    const double part = grows && i < valid
-                            ? 0.8 + 0.2 * static_cast<double>(i + 1) / static_cast<double>(valid)
-                            : 1;
+    double part = 1;
+    if (kind == grows && i < valid) {
+      part = 0.8 + 0.2 * static_cast<double>(i + 1) / static_cast<double>(valid);
+    }
+    if (kind == jumps && i < jump) part = 0.8;
     const std::int64_t row = rows.row(i);
     k.set(row, col, common_key * part * (1 + k.at(row, col) / 16));
   }
