@@ -41,7 +41,7 @@ std::string name_of(const ::testing::TestParamInfo<const char*>& tested) {
 
 INSTANTIATE_TEST_SUITE_P(Devices, CeilingsOf,
                          ::testing::Values("auto", "hip-host:0", "hip-host:1", "hip-host:2",
-                                           "hip-host:3"),
+                                           "hip-host:3", "hip-host:4"),
                          name_of);
 
 class CeilingKernels : public ::testing::TestWithParam<const char*> {};

@@ -1,5 +1,5 @@
 // Protects: products of warpgroups (wgmma) on hip-host run when the thread waits for their group:
-// sums stay what they were until then, and shared memory is read then.
+// sums stay what they were until then, and shared memory is read then. Other waves run first.
 
 #include "tests/device/hip_host/host_device.hpp"
 #include "tests/layers.hpp"
@@ -46,6 +46,37 @@ extern "C" __global__ void test(float* out) {
   for (unsigned i = 0; i < result.size(); ++i) {
     ASSERT_EQ(result[i], expected[i / 128]) << "thread " << i % 128 << " wait " << i / 128;
   }
+}
+
+/// The last wave overwrites an operand as soon as it may, and the others say too early that it may.
+TEST(HipHostProducts, ReadOperandsThatWereGivenFreeTooEarly) {
+  HostDevice host(sm_80);
+  const auto out = host.upload(std::vector<float>(128));
+  host.run(HostDevice::source(R"(
+extern "C" __global__ void test(float* out) {
+  __shared__ __attribute__((aligned(1024))) unsigned char tile[256];
+  const unsigned i = threadIdx.x;
+  if (i < 128) reinterpret_cast<uint16_t*>(tile)[i] = 0x3c00;
+  __syncthreads();
+  float d[4] = {};
+  if (i < 128) {
+    const greta_host::MatrixDescriptor b{tile, 0, 128, 256, 1};
+    const uint32_t a[4] = {0x3c003c00, 0x3c003c00, 0x3c003c00, 0x3c003c00};
+    greta_host::wgmma_m64k16_f16(d, a, b, false, false);
+    greta_host::wgmma_commit();
+    greta_host::barrier_arrive(1, 160);
+    greta_host::wgmma_wait(0);
+  } else {
+    greta_host::barrier_sync(1, 160);
+    for (unsigned at = i - 128; at < 128; at += 32) reinterpret_cast<uint16_t*>(tile)[at] = 0x4000;
+  }
+  if (i < 128) out[i] = d[0];
+})",
+                              {160, 1, 1}),
+           {1, 1, 1}, out)
+      .value();
+  const auto result = host.download<float>(out);
+  for (unsigned i = 0; i < result.size(); ++i) ASSERT_EQ(result[i], 32) << "thread " << i;
 }
 
 }  // namespace

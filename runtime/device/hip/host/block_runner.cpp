@@ -34,7 +34,7 @@ __attribute__((no_sanitize("address"))) void fill_unchecked(unsigned char* from,
 const greta_host::Calls BlockRunner::calls_{
     &meet_wave,     &meet_block,   &meet_some,     &stage_copy,     &commit_copies,
     &finish_copies, &meet_counted, &stage_counted, &await_launches, &fail,
-    &access,        &fence,        &call};
+    &access,        &fence,        &call,          &let_others_run};
 
 BlockRunner::BlockRunner() : main_(Fiber::of_this_thread()) {}
 BlockRunner::~BlockRunner() = default;
@@ -243,6 +243,19 @@ void BlockRunner::meet_wave(greta_host::Thread& thread, greta_host::Site site) {
   } else {
     runner.wait(self(thread), State::in_wave, site);
   }
+}
+
+void BlockRunner::let_others_run(greta_host::Thread& thread) {
+  BlockRunner& runner = *self(thread).runner;
+  const Outside outside(runner);
+  const auto number = static_cast<unsigned>(static_cast<Wave*>(thread.wave) - runner.waves_.data());
+  const std::uint64_t others = runner.ready_waves_ & ~(std::uint64_t{1} << number);
+  if (others == 0) return;
+  const Wave& wave = runner.waves_[following(others, number)];
+  runner.switch_to(
+      self(thread),
+      runner.threads_[wave.first + static_cast<unsigned>(std::countr_zero(wave.ready))]);
+  self(thread).state = State::running;
 }
 
 void BlockRunner::meet_block(greta_host::Thread& thread, greta_host::Site site) {

@@ -72,6 +72,7 @@ class BlockRunner {
   static unsigned char* stage_copy(greta_host::Thread& thread, void* to, unsigned bytes);
   static void commit_copies(greta_host::Thread& thread);
   static void finish_copies(greta_host::Thread& thread, unsigned pending);
+  static void let_others_run(greta_host::Thread& thread);
   static void meet_counted(greta_host::Thread& thread, const void* barrier,
                            greta_host::CountedStep step, unsigned value, greta_host::Site site);
   static void stage_counted(greta_host::Thread& thread, const void* barrier, void* to,

@@ -87,6 +87,8 @@ struct Calls {
   void (*fence)(Thread& thread);
   /// A function is called from `code`; null: the thread returns from it.
   void (*call)(Thread& thread, const void* code);
+  /// Lets the block's other waves run as far as they can before the thread goes on.
+  void (*let_others_run)(Thread& thread);
 };
 
 /// Barriers that a block has for some of its threads.

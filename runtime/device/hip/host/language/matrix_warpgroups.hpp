@@ -102,11 +102,14 @@ inline void wgmma_commit() {
   ++own.groups;
 }
 
-/// wgmma.wait_group: all groups are done but the `pending` latest. Other threads run before: what the
-/// thread has already given free is overwritten.
+/// wgmma.wait_group: all groups are done but the `pending` latest. Other threads run before: what
+/// the thread has already given free is overwritten.
 inline void wgmma_wait(unsigned pending, Site site = here("wgmma.wait_group")) {
   Products& own = own_products();
-  if (own.groups > pending) exchange('\0', site);
+  if (own.groups > pending) {
+    exchange('\0', site);
+    current->calls->let_others_run(*current);
+  }
   while (own.first != nullptr && own.first->committed && own.first->group + pending < own.groups) {
     Product* const product = own.first;
     own.first = product->next;
