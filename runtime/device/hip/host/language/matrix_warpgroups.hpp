@@ -2,9 +2,9 @@
 
 // Matrix instructions of sm_90's warpgroups (wgmma), with the layouts of the PTX manual
 // ("Asynchronous Warpgroup Level Matrix Instructions"). A product runs when the thread waits for
-// its group, and not before: it reads shared memory then. So a missing or too weak wait is seen,
-// and an operand that is overwritten too early. Words of A in registers are those at the start.
-// Every thread computes its own sums.
+// its group, and not before: it reads shared memory, and A's words in registers, then. So a missing
+// or too weak wait is seen, and an operand that is overwritten too early. Every thread computes its
+// own sums.
 
 #if GRETA_HOST == 80
 
@@ -45,7 +45,7 @@ struct MatrixDescriptor {
 /// A product that a thread has started: d = a b, or with `add` d += a b.
 struct Product {
   MatrixDescriptor a, b;
-  uint32_t words[4];  ///< of A, if that is in registers
+  const uint32_t (*words)[4];  ///< of A, if that is in registers
   bool a_turned, b_turned, add;
   Site site;
   void* d;
@@ -203,7 +203,7 @@ template <typename Format, int sums>
 void run_wgmma_rows_m64k16(const Product& product) {
   float* const d = sums_of<float, sums>(product);
   WgmmaRows mine;
-  unpack<Format>(product.words, mine.a);
+  unpack<Format>(*product.words, mine.a);
   const auto all = exchange_all(mine, product.site);
   const unsigned group = current->lane / 4;
   for (unsigned i = 0; i < unsigned(sums); ++i) {
@@ -221,34 +221,14 @@ void run_wgmma_rows_m64k16(const Product& product) {
 template <int sums>
 void wgmma_m64k16_f16(float (&d)[sums], const uint32_t (&a)[4], const MatrixDescriptor& b,
                       bool b_turned, bool add, Site site = here("wgmma.m64k16")) {
-  start_product({{},
-                 b,
-                 {a[0], a[1], a[2], a[3]},
-                 false,
-                 b_turned,
-                 add,
-                 site,
-                 d,
-                 &run_wgmma_rows_m64k16<F16, sums>,
-                 {},
-                 {},
-                 {}});
+  start_product(
+      {{}, b, &a, false, b_turned, add, site, d, &run_wgmma_rows_m64k16<F16, sums>, {}, {}, {}});
 }
 template <int sums>
 void wgmma_m64k16_bf16(float (&d)[sums], const uint32_t (&a)[4], const MatrixDescriptor& b,
                        bool b_turned, bool add, Site site = here("wgmma.m64k16")) {
-  start_product({{},
-                 b,
-                 {a[0], a[1], a[2], a[3]},
-                 false,
-                 b_turned,
-                 add,
-                 site,
-                 d,
-                 &run_wgmma_rows_m64k16<Bf16, sums>,
-                 {},
-                 {},
-                 {}});
+  start_product(
+      {{}, b, &a, false, b_turned, add, site, d, &run_wgmma_rows_m64k16<Bf16, sums>, {}, {}, {}});
 }
 
 /// A lane's part of 16 rows of A, of TF32.
@@ -260,7 +240,7 @@ template <int sums>
 void run_wgmma_m64k8_tf32(const Product& product) {
   float* const d = sums_of<float, sums>(product);
   Tf32Rows mine;
-  for (int i = 0; i < 4; ++i) mine.a[i] = read_tf32(product.words[i]);
+  for (int i = 0; i < 4; ++i) mine.a[i] = read_tf32((*product.words)[i]);
   const auto all = exchange_all(mine, product.site);
   const unsigned group = current->lane / 4;
   for (unsigned i = 0; i < unsigned(sums); ++i) {
@@ -278,18 +258,7 @@ void run_wgmma_m64k8_tf32(const Product& product) {
 template <int sums>
 void wgmma_m64k8_tf32(float (&d)[sums], const uint32_t (&a)[4], const MatrixDescriptor& b, bool add,
                       Site site = here("wgmma.m64k8.tf32")) {
-  start_product({{},
-                 b,
-                 {a[0], a[1], a[2], a[3]},
-                 false,
-                 false,
-                 add,
-                 site,
-                 d,
-                 &run_wgmma_m64k8_tf32<sums>,
-                 {},
-                 {},
-                 {}});
+  start_product({{}, b, &a, false, false, add, site, d, &run_wgmma_m64k8_tf32<sums>, {}, {}, {}});
 }
 
 }  // namespace greta_host
