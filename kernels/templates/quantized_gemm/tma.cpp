@@ -131,7 +131,6 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
   // What is valid for an m is valid for all that are looked up with it.
   const auto rows_of_bucket =
       static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(shape.m)));
-  const bool clusters = has_clusters(device.architecture);
   // BM x BN   tile of C of a workgroup
   // GROUPS    warpgroups that share its columns
   // STAGES    steps of 128 k in shared memory
@@ -143,7 +142,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
                  {"BN", {64, 128, 192, 256}},
                  {"GROUPS", {1, 2, 3}},
                  {"STAGES", {2, 3, 4, 5, 6, 8, 10, 12}},
-                 {"SPLIT", clusters ? std::vector<int>{1, 2, 4, 8} : std::vector<int>{1}},
+                 {"SPLIT", {1, 2, 4, 8}},
                  {"RESIDENT", {0, 1}},
                  {"ROUND", {0, 1}}},
                 {storage_constraint(shape.halves(), shape.out, device), no_norm(shape),
@@ -153,6 +152,8 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
       {{"warpgroups",
         fmt::format("the device has no warpgroup instructions on {}", to_string(shape.in)),
         offered(shape, device)},
+       {"clusters", "the device has no clusters of workgroups",
+        p["SPLIT"] == 1 || has_clusters(device.architecture)},
        {"slices", "gates and groups of rows have no slices: SPLIT must be 1",
         p["SPLIT"] == 1 || !(shape.gated() || shape.grouped())},
        {"math",

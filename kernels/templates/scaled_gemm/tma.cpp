@@ -57,8 +57,6 @@ std::vector<Constraint> slice_constraints_of_tiles(const Shape& shape, const Dev
 
 Alternative space(const Shape& shape, const DeviceInfo& device) {
   const std::int64_t shared = device.shared_memory_bytes, groups = most_workgroups(device);
-  const bool clusters = has_clusters(device.architecture);
-  const std::vector<int> one{1}, pairs = clusters ? std::vector<int>{1, 2, 4} : one;
   // BM x BN    tile of C of a workgroup
   // GROUPS     warpgroups that share its rows
   // STAGES     steps of 128 k in shared memory
@@ -75,14 +73,14 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
                  {"BN", {8, 16, 32, 64, 96, 128, 160, 192, 224, 256}},
                  {"GROUPS", {1, 2, 3}},
                  {"STAGES", {2, 3, 4, 5, 6, 7, 8, 10, 12, 16}},
-                 {"CLUSTER_M", pairs},
-                 {"CLUSTER_N", pairs},
+                 {"CLUSTER_M", {1, 2}},
+                 {"CLUSTER_N", {1, 2}},
                  {"RESIDENT", {0, 1}},
                  {"SWIZZLE", {1, 4, 8, 16}},
                  {"STORE", {0, 1}},
                  {"STAGGER", {0, 1}},
                  {"SPLIT", {1, 2, 3, 4, 6, 8}},
-                 {"FOLD", clusters ? std::vector<int>{1, 2} : one}},
+                 {"FOLD", {1, 2}}},
                 {storage_constraint(DType::f32, shape.out, device)}};
   append(
       a.constraints,
@@ -106,6 +104,9 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
         {{"BN"}, [=](const Config& c) { return has_blocks(shape, c); }}},
        {"shares", "CLUSTER_M must divide BN and CLUSTER_N BM into multiples of 8, of 256 at most",
         p["BN"] % (p["CLUSTER_M"] * 8) == 0 && p["BM"] / p["CLUSTER_N"] <= 256},
+       {"device_clusters", "the device has no clusters of workgroups",
+        (p["CLUSTER_M"] == 1 && p["CLUSTER_N"] == 1 && p["FOLD"] == 1) ||
+            has_clusters(device.architecture)},
        {"clusters", "half of CLUSTER_M x CLUSTER_N must have fewer tiles than there are",
         p["BM"] * (p["CLUSTER_M"] / 2) < shape.m && p["BN"] * (p["CLUSTER_N"] / 2) < shape.n},
        {"cluster",

@@ -43,7 +43,6 @@ std::int64_t tiles_along_n(const Shape& shape, const Config& c) {
 Alternative space(const Shape& shape, const DeviceInfo& device) {
   const std::int64_t shared = device.shared_memory_bytes, groups = most_workgroups(device);
   const std::int64_t steps = ceil_div(shape.k, step);
-  const bool clusters = has_clusters(device.architecture);
   // BM x BN  tile of C of a workgroup
   // GROUPS   warpgroups that share its columns
   // STAGES   steps of 128 k in shared memory
@@ -54,7 +53,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
        {"BN", {64, 128, 256}},
        {"GROUPS", {1, 2, 4}},
        {"STAGES", {2, 3, 4, 6, 8, 12, 16}},
-       {"SPLIT", clusters ? std::vector<int>{1, 2, 4, 8} : std::vector<int>{1}}},
+       {"SPLIT", {1, 2, 4, 8}}},
       {storage_constraint(DType::f32, shape.out, device),
        {"scales", "there are no scales mx", !shape.mx()},
        {"warpgroups",
@@ -71,6 +70,8 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
         p["BN"] % (p["GROUPS"] * 64) == 0 && p["BN"] <= p["GROUPS"] * 128},
        {"owners", "SPLIT must divide the 16 columns of BN that a wave has",
         p["BN"] % (p["SPLIT"] * side) == 0},
+       {"clusters", "the device has no clusters of workgroups",
+        p["SPLIT"] == 1 || has_clusters(device.architecture)},
        {"slices", fmt::format("SPLIT must not exceed the steps of {} k, {}", step, steps),
         p["SPLIT"] <= steps},
        {"stages",

@@ -6,15 +6,14 @@
 // or too weak wait is seen, and an operand that is overwritten too early. Every thread computes its
 // own sums.
 
-#if GRETA_HOST == 80
-
 #include <cstdlib>
-#include <cstring>
 
 #include "runtime/device/hip/host/language/float_formats.hpp"
 #include "runtime/device/hip/host/language/matrix_bytes.hpp"
 #include "runtime/device/hip/host/language/matrix_ptx.hpp"
 #include "runtime/device/hip/host/language/wave.hpp"
+
+#if GRETA_HOST == 80
 
 namespace greta_host {
 
