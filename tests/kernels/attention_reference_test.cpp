@@ -175,7 +175,8 @@ TEST(AttentionReference, AdversarialInputsShowWhatPlainOnesHide) {
   for (const DType type : {DType::f32, DType::f16, DType::bf16}) {
     EXPECT_EQ(right_on_adversarial_inputs(type, {}), 12) << to_string(type);
     EXPECT_EQ(right_on_adversarial_inputs(type, maximum), 0) << to_string(type);
-    EXPECT_EQ(right_on_adversarial_inputs(type, lowest), 0) << to_string(type);
+    EXPECT_LE(right_on_adversarial_inputs(type, lowest), 1)
+        << to_string(type);  // no head's are all far below 0
     EXPECT_LE(right_on_adversarial_inputs(type, lengths), 2) << to_string(type);  // all are full
   }
 }
