@@ -18,6 +18,12 @@ unsigned following(std::uint64_t mask, unsigned lane) {
   return static_cast<unsigned>(std::countr_zero(later != 0 ? later : mask));
 }
 
+/// Returns the last wave in `mask` before `wave`, wrapping around to the last of all.
+unsigned preceding(std::uint64_t mask, unsigned wave) {
+  const std::uint64_t earlier = mask & ((std::uint64_t{1} << wave) - 1);
+  return 63 - static_cast<unsigned>(std::countl_zero(earlier != 0 ? earlier : mask));
+}
+
 /// Does the work of memset() without sanitizer checks, because the gaps between variables are
 /// poisoned.
 __attribute__((no_sanitize("address"))) void fill_unchecked(unsigned char* from,
@@ -101,6 +107,7 @@ void BlockRunner::reset(greta_host::Index block) {
     wave.waiting = wave.met = 0;
   }
   ready_waves_ = ~std::uint64_t{0} >> (64 - waves_.size());
+  backward_ = (block.x + block.y + block.z + waves_.size()) % 2 != 0;
   arrived_ = ended_ = 0;
   partial_barriers_.assign(greta_host::partial_barriers, {});
   counted_barriers_.clear();
@@ -112,7 +119,7 @@ std::optional<Fault> BlockRunner::run(greta_host::Index block) {
   clear_shared_memory();
   fault_.reset();
   signal_ = 0;
-  current_ = threads_.data();
+  current_ = &threads_[backward_ ? waves_.back().first : 0];
   *entry_->current = current_;
   current_->fiber = &take_fiber();
   Fiber::change(main_, *current_->fiber);
@@ -200,6 +207,10 @@ void BlockRunner::release_block() {
   ready_waves_ = ~std::uint64_t{0} >> (64 - waves_.size());
 }
 
+unsigned BlockRunner::wave_after(std::uint64_t waves, unsigned number) const {
+  return backward_ ? preceding(waves, number) : following(waves, number);
+}
+
 // Waves run as far as they can, one after the other.
 BlockRunner::Thread* BlockRunner::next(const Thread& after) {
   const auto* wave = static_cast<const Wave*>(after.wave);
@@ -207,7 +218,7 @@ BlockRunner::Thread* BlockRunner::next(const Thread& after) {
   if (wave->ready != 0) return &threads_[wave->first + following(wave->ready, after.lane)];
   ready_waves_ &= ~(std::uint64_t{1} << number);
   if (ready_waves_ == 0) return nullptr;
-  wave = &waves_[following(ready_waves_, number)];
+  wave = &waves_[wave_after(ready_waves_, number)];
   return &threads_[wave->first + static_cast<unsigned>(std::countr_zero(wave->ready))];
 }
 
@@ -251,7 +262,7 @@ void BlockRunner::let_others_run(greta_host::Thread& thread) {
   const auto number = static_cast<unsigned>(static_cast<Wave*>(thread.wave) - runner.waves_.data());
   const std::uint64_t others = runner.ready_waves_ & ~(std::uint64_t{1} << number);
   if (others == 0) return;
-  const Wave& wave = runner.waves_[following(others, number)];
+  const Wave& wave = runner.waves_[runner.wave_after(others, number)];
   runner.switch_to(
       self(thread),
       runner.threads_[wave.first + static_cast<unsigned>(std::countr_zero(wave.ready))]);

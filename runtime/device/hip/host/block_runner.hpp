@@ -26,7 +26,8 @@ struct Fault {
 /// wait for others; only then does it need a fiber of its own. The runner checks the points where
 /// threads wait for each other: all live lanes of a wave must meet in the same operation, all
 /// threads of the block at the same barrier, and those at a partial barrier must name one number of
-/// threads.
+/// threads. Waves run in the order of their numbers, and backward in every other block, so that the
+/// order hides fewer missing waits.
 class BlockRunner {
  public:
   BlockRunner();
@@ -104,6 +105,8 @@ class BlockRunner {
   void end_phase(CountedBarrier& barrier);
   /// Returns the thread that runs after `after`, or nullptr if none can run.
   Thread* next(const Thread& after);
+  /// Returns the wave of these that runs after wave `number`.
+  unsigned wave_after(std::uint64_t waves, unsigned number) const;
   void switch_to(Thread& from, Thread& to);
   Fiber& take_fiber();
   [[noreturn]] void stop(Fault fault);
@@ -120,6 +123,7 @@ class BlockRunner {
   std::vector<Thread> threads_;
   std::vector<Wave> waves_;
   std::uint64_t ready_waves_ = 0;  ///< waves with lanes that can run
+  bool backward_ = false;          ///< waves run from the last one to the first
   unsigned arrived_ = 0, ended_ = 0;
   greta_host::Site barrier_{};
   std::vector<PartialBarrier> partial_barriers_;
