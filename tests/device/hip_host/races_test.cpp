@@ -85,7 +85,7 @@ const RaceCase races[] = {
     {"EarlierReaders",
      "__shared__ int value;\nif (threadIdx.x == 0) value = 1;\n__syncthreads();\n"
      "int sum = value;\nif (edge == 0) __syncthreads();\n"
-     "if (threadIdx.x == 31) { sum += value; value = sum; }\nout[threadIdx.x] = sum;",
+     "if (threadIdx.x == 0) { sum += value; value = sum; }\nout[threadIdx.x] = sum;",
      "WRITE", "READ", 7, 5, "'value' (4 bytes)"},
     {"CopyMemory",
      "__shared__ int tile[64];\nif (threadIdx.x == 0) __builtin_memcpy(tile, out, n * 4);\n"

@@ -326,6 +326,7 @@ unsigned char* BlockRunner::stage_copy(greta_host::Thread& thread, void* to, uns
     const void* const code = __builtin_return_address(0);
     runner.check(runner.races_->stage(runner.number(known), to, bytes, code));
   }
+  std::memset(to, 0xFF, bytes);
   return known.copies.emplace_back(Copy{to, bytes, known.groups, {}}).data.data();
 }
 

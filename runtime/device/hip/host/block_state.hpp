@@ -26,7 +26,8 @@ inline std::string text(const greta_host::Site& site) {
   return fmt::format("{} at {}:{}", site.what, site.file, site.line);
 }
 
-/// An asynchronous copy whose data has not been written to shared memory yet.
+/// An asynchronous copy whose data has not been written to shared memory yet. Its target, which the
+/// copy may write at any time, has bytes 0xFF.
 struct BlockRunner::Copy {
   void* to;
   unsigned bytes;

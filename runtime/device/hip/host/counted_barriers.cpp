@@ -5,7 +5,8 @@
 #include "runtime/device/hip/host/block_state.hpp"
 
 /// Barriers in shared memory that count threads and copied bytes: PTX's mbarrier. Copies are
-/// written when their phase ends, so that a missing wait is seen.
+/// written when their phase ends, so that a missing wait is seen, and their targets have bytes 0xFF
+/// until then.
 namespace greta::device::hip::host {
 
 BlockRunner::CountedBarrier& BlockRunner::counted(greta_host::Thread& thread, const void* barrier,
@@ -78,6 +79,7 @@ void BlockRunner::stage_counted(greta_host::Thread& thread, const void* barrier,
     const void* const code = __builtin_return_address(0);
     runner.check(runner.races_->stage(runner.number(known), to, 16, code));
   }
+  std::memset(to, 0xFF, 16);
   auto& copy = at.copies.emplace_back(CountedBarrier::StagedChunk{&known, to, {}});
   std::copy_n(from, copy.data.size(), copy.data.begin());
   if (at.pending == 0 && at.copies.size() * 16 == at.expected_bytes) runner.end_phase(at);
