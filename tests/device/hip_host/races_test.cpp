@@ -55,7 +55,7 @@ const RaceCase races[] = {
      4,
      6,
      "'sums' (256 bytes)",
-     "of waves 0 and 1",
+     "of waves ",
      {sm_80, gfx1100}},
     {"TwoThreadsWriteOneElement",
      "__shared__ int flags[32];\nconst int i = threadIdx.x;\n"
@@ -128,7 +128,7 @@ const RaceCase races[] = {
      12,
      7,
      "'tile' (128 bytes)",
-     "of waves 0 and 1",
+     "of waves ",
      {sm_80}},
 };
 
