@@ -1,5 +1,6 @@
 #include "kernels/templates/quantize/inputs.hpp"
 
+#include <cmath>
 #include <cstddef>
 #include <cstring>
 #include <iterator>
@@ -49,6 +50,24 @@ void mix_in_special_values(HostTensor& tensor, bool all, std::mt19937_64& random
   }
 }
 
+/// Rounds the elements of some rows to few significant bits, the last of them 1: with scales that
+/// are powers of two, many then lie halfway between two numbers of the format.
+void mix_in_ties(HostTensor& tensor, std::mt19937_64& random) {
+  constexpr int most_bits = 5;  // one more than those of e4m3
+  for (std::int64_t row = 0; row < tensor.spec.rows; ++row) {
+    if (uniform_below(random, 4) != 0) continue;
+    for (std::int64_t col = 0; col < tensor.spec.cols; ++col) {
+      const auto index = static_cast<std::size_t>(row * tensor.spec.cols + col);
+      int exponent = 0;
+      const double part = std::frexp(tensor.at(index), &exponent);
+      const int bits = 1 + static_cast<int>(uniform_below(random, most_bits));
+      const double odd = 2 * std::floor(std::ldexp(std::abs(part), bits - 1)) + 1;
+      store_element(tensor.spec.dtype, tensor.data.data(), index,
+                    std::copysign(std::ldexp(odd, exponent - bits), part));
+    }
+  }
+}
+
 }  // namespace
 
 HostTensor input(const Problem& problem, const TensorSpec& spec, std::uint64_t seed) {
@@ -78,6 +97,7 @@ void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64
     }
     if (!shape.norm())
       mix_in_adversarial_rows(tensor, magnitudes_of(tensor.spec.dtype), mix64(seed + i));
+    if (shape.fused == Fused::none) mix_in_ties(tensor, random);
     // What is computed from infinities may be NaN or not; of NaN it is NaN.
     const bool has_rows = tensor.spec.rows > 1 || !shape.norm();  // and not a norm's weight
     if (has_rows) mix_in_special_values(tensor, shape.fused == Fused::none, random);
