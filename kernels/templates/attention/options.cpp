@@ -61,7 +61,7 @@ std::vector<Attribute> option_attributes() {
        .fallback = "none",
        .allowed_text = "none or a number of keys",
        .canonical = canonical_window,
-       .examples = {"none", "1", "24"}},
+       .examples = {"none", "1", "24", "150"}},
       {.name = "softcap",
        .help = "limit c of the scores s, which become c tanh(s / c)",
        .fallback = "none",
