@@ -37,7 +37,7 @@ struct Inbox {
     ++of(block_z()).launches;
   }
   void let_others_send() const {}
-  void await_others() const {}
+  void await_others() const { block_barrier(); }  // behind open()
   void send(u32 block, const float* own, const float (&x)[4]) const {
     const u64 place = u64(reinterpret_cast<const u8*>(own) - reinterpret_cast<const u8*>(arrived));
     Mail& to = of(block);
