@@ -92,7 +92,7 @@ void roomy_first(std::vector<Config>& configs, const DeviceInfo& device,
                  const std::function<std::int64_t(const Config&)>& registers) {
   // Vulkan drivers hoist more loads.
   const std::int64_t room = device.language == Language::glsl ? 128 : 192;
-  for (const std::int64_t most : {std::int64_t{255}, room}) {
+  for (const std::int64_t most : {std::int64_t{255}, room * 5 / 4, room}) {
     std::stable_partition(configs.begin(), configs.end(),
                           [&](const Config& config) { return registers(config) <= most; });
   }

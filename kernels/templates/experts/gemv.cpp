@@ -229,9 +229,12 @@ std::vector<Config> default_configs(const Shape& s, const DeviceInfo& device) {
   while (slots < 8 && 2 * slots <= s.top_k && s.tokens * s.dim * 32 * slots < busy) slots *= 2;
   const int gate = lanes_for(s.dim), each = std::max(8 / slots, lanes_for(s.hidden));
   std::vector<Config> configs;
-  // On an H200, scaled lines in pairs and four loads in flight took 20 µs in place of 27.
+  // On an H200, scaled lines in pairs and four loads in flight took 20 µs in place of 27. AMD's
+  // compiler spills with four loads of blocks.
   const bool pairs = s.scaled() && !cpu;
-  for (const int unroll : {cpu || s.format ? 1 : pairs ? 4 : 2, 1}) {
+  const bool blocks = s.scaled() && s.gate_up_lines->scales == scaled_gemm::Scales::block;
+  const bool four = pairs && (device.vendor == "NVIDIA" || !blocks);
+  for (const int unroll : {cpu || s.format ? 1 : four ? 4 : 2, 1}) {
     for (const int threads : {256, 128, 64}) {
       int parts = slots;
       while (parts > 1 && parts * each > threads) parts /= 2;

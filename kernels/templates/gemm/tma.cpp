@@ -405,6 +405,7 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   // gains is less for all tiles that were measured.
   if (config["STREAM_K"] != 0) work.barriers += bm * bn / 15;
   if (config["FOLD"] != 0) add_folding(work, config, config["FOLD"] == 1);
+  if (config["FOLD"] == 1) work.barriers += bm * bn / 150;  // the last slice's, by their cost
   if (config["FOLD"] == 2) {
     work.usable_units = usable_by_clusters(device, config["SPLIT"]);
     work.barriers += 4 * bm * bn / 300;  // the exchange, by its cost

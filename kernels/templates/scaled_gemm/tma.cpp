@@ -114,8 +114,8 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
         "of gates or of ups",
         p["CLUSTER_M"] * p["CLUSTER_N"] <= 8 && (!shape.gated() || p["CLUSTER_M"] <= 2)},
        {"grid", fmt::format("C has more than {} workgroups", groups),
-        (ceil_div(shape.products(), p["BN"]) + 1) *
-                (launched_lines(shape, p["BM"]) + shape.groups) <=
+        (ceil_div(shape.products(), p["BN"]) + p["CLUSTER_N"] - 1) *
+                (launched_lines(shape, p["BM"]) + (p["CLUSTER_M"] - 1) * shape.groups) <=
             groups},
        {"stagger", "STAGGER needs RESIDENT, several GROUPS, and k of STAGES steps",
         p["STAGGER"] == 0 ||

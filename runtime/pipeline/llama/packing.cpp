@@ -108,11 +108,16 @@ std::vector<CountedProduct> products_of(Runtime& runtime, const LlamaConfig& con
   return all;
 }
 
+/// Returns the name of the format of a product's weights. Those of experts may be numbers.
+std::string weights_of(const Problem& product) {
+  return product.attribute("weights", product.op == "experts" ? "dense" : "int4");
+}
+
 /// Returns whether a product reads weights in a format with scales beside them.
 bool reads_format(const Problem& product, const MatrixFormat& format) {
   const bool group = format.quantised == WeightFormat::mxfp4 ||
                      std::stoll(product.attribute("group", "128")) == format.group;
-  return group && product.attribute("weights", "int4") == kernels::traits(*format.quantised).name &&
+  return group && weights_of(product) == kernels::traits(*format.quantised).name &&
          (product.attribute("zeros", "none") == "groups") == format.zeros;
 }
 
@@ -199,9 +204,7 @@ std::vector<MatrixPacking> pack_each(const std::vector<Matrices>& all,
 
 bool may_be_packed(const Problem& product) {
   if (product.op == "dequantize" || !reads_weights(product)) return false;
-  const bool experts = product.op == "experts";  // whose matrices may be numbers
-  const auto format =
-      kernels::weight_format_from_string(product.attribute("weights", experts ? "dense" : "int4"));
+  const auto format = kernels::weight_format_from_string(weights_of(product));
   return format && !in_blocks(*format);
 }
 

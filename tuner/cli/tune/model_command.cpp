@@ -233,6 +233,10 @@ int tune_model(const ModelOptions& options) {
   std::vector<std::pair<std::string, ModelTunerOptions>> runs;
   const bool any = options.packing == "any";
   if (any) {
+    if (of_rows.tuner.budget.kind() != Budget::Kind::seconds) {
+      throw CommandError(exit_usage,
+                         fmt::format("--budget {}: must be a time", options.tuning.budget));
+    }
     of_rows.keep_packings = true;
     of_rows.tuner.budget = of_rows.tuner.budget.part(0.5);
     runs.emplace_back("rows", of_rows);
