@@ -87,34 +87,29 @@ struct GroupScales {
   int factor = 0, minimum = 0;
 };
 
-void decode_q4_k(const std::byte* block, double* values) {
+/// Of q4_k and q5_k: `quants` has the low 4 bits of 256 integers, and `high` their fifth, or is
+/// null.
+void decode_groups(const std::byte* block, const std::byte* high, const std::byte* quants,
+                   double* values) {
   const double scale = f16_at(block), least = f16_at(block + 2);
-  const std::byte* const quants = block + 16;
-  for (std::size_t group = 0; group < 8; ++group) {
-    const GroupScales own(block + 4, group);
-    const double step = scale * own.factor, offset = least * own.minimum;
-    const int shift = group % 2 == 0 ? 0 : 4;
-    for (std::size_t i = 0; i < 32; ++i) {
-      const int quant = (unsigned_at(quants, group / 2 * 32 + i) >> shift) & 15;
-      values[group * 32 + i] = step * quant - offset;
-    }
-  }
-}
-
-void decode_q5_k(const std::byte* block, double* values) {
-  const double scale = f16_at(block), least = f16_at(block + 2);
-  const std::byte* const high = block + 16;
-  const std::byte* const quants = block + 48;
   for (std::size_t group = 0; group < 8; ++group) {
     const GroupScales own(block + 4, group);
     const double step = scale * own.factor, offset = least * own.minimum;
     const int shift = group % 2 == 0 ? 0 : 4;
     for (std::size_t i = 0; i < 32; ++i) {
       const int low = (unsigned_at(quants, group / 2 * 32 + i) >> shift) & 15;
-      const int top = unsigned_at(high, i) >> group & 1;
+      const int top = high == nullptr ? 0 : unsigned_at(high, i) >> group & 1;
       values[group * 32 + i] = step * (low | top << 4) - offset;
     }
   }
+}
+
+void decode_q4_k(const std::byte* block, double* values) {
+  decode_groups(block, nullptr, block + 16, values);
+}
+
+void decode_q5_k(const std::byte* block, double* values) {
+  decode_groups(block, block + 16, block + 48, values);
 }
 
 /// Returns an integer of 2 bits of 256 that 64 bytes have.
