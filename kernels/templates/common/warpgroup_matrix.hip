@@ -89,6 +89,16 @@ GRETA_DEVICE OperandPlace operand_place(SharedMemory shared, u32 start) {
 #endif
 }
 
+// The place that many bytes further, a multiple of 16, in the same shared memory.
+GRETA_DEVICE OperandPlace further(OperandPlace place, u32 bytes) {
+#if defined(GRETA_HOST)
+  place.start += bytes;
+  return place;
+#else
+  return place >> 32 << 32 | u32(u32(place) + bytes / 16);  // what is added stays in the address
+#endif
+}
+
 // Wave w of the warpgroup has rows 16 w to 16 w + 15, a lane of them two, eight apart.
 template <u32 columns>
 struct WarpgroupSums {

@@ -40,8 +40,8 @@ struct Pipeline {
   }
 
   // Starts the products of a K step.
-  GRETA_DEVICE void multiply(u32 stage, Sums& sums) const {
-    multiply_tiles<LoaderA::Tile, LoaderB::Tile>(shared, stage * stage_bytes, sums);
+  static GRETA_DEVICE void multiply(const Parts& parts, u32 stage, Sums& sums) {
+    multiply_tiles<LoaderA::Tile, LoaderB::Tile>(parts, stage * stage_bytes, sums);
   }
 
   // When this returns, all copies but those of the latest `pending` K steps are in shared memory,
@@ -56,13 +56,14 @@ struct Pipeline {
   }
 
   GRETA_DEVICE void walk(u32 k_length, Sums& sums) {
+    const Parts parts = warpgroup_parts<LoaderA::Tile, LoaderB::Tile>(shared);
     k_left = k_length;
     GRETA_UNROLL
     for (u32 s = 0; s < ahead; ++s) copy(s);
     arrive<int(ahead) - 1>();
     u32 stage = 0, free_stage = ahead, k = 0;
     do {  // of an empty slice, a step of zeros: a path around would copy the sums
-      multiply(stage, sums);
+      multiply(parts, stage, sums);
       arrive<int(ahead) - 2>();  // so that the next step's products follow at once
       copy(free_stage);          // that of the step before
       stage = stage + 1 == STAGES ? 0 : stage + 1;

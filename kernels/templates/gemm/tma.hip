@@ -246,22 +246,24 @@ GRETA_DEVICE void produce_first(const Operands& operands, SharedMemory shared, u
 #endif
 }
 
-template <u32 live>
-GRETA_DEVICE void multiply_stage(SharedMemory shared, const Stages& at, Sums& sums) {
+template <u32 live, bool add = true>
+GRETA_DEVICE void multiply_stage(const Parts& parts, const Stages& at, Sums& sums) {
+  const u32 start = at.index * stage_bytes;
   at.filled(at.index).wait(at.parity);
-  multiply_tiles<MappedA::Tile, MappedB::Tile, live>(shared, at.index * stage_bytes, sums);
+  multiply_tiles<MappedA::Tile, MappedB::Tile, live, add>(parts, start, sums);
 }
 
 // Warpgroups multiply what the thread copies: the first `live` of their products. A buffer is released
 // when the next one's products have been started.
 template <u32 live>
 GRETA_DEVICE void consume(SharedMemory shared, u32 steps, u32 rank, Stages& at, Sums& sums) {
-  multiply_stage<live>(shared, at, sums);
+  const Parts parts = warpgroup_parts<MappedA::Tile, MappedB::Tile>(shared);
+  multiply_stage<live, products == 1>(parts, at, sums);
   u32 before = at.index;
   at.next();
   GRETA_NO_UNROLL
   for (u32 step = 1; step < steps; ++step) {
-    multiply_stage<live>(shared, at, sums);
+    multiply_stage<live>(parts, at, sums);
     wait_for_products<1>();
     at.release(before, rank);
     before = at.index;

@@ -14,6 +14,8 @@
 
 constexpr bool swapped = WM % 64 != 0;
 constexpr u32 products = (swapped ? WN : WM) / 64;
+constexpr bool one_along_k = swapped ? B_ALONG_K : A_ALONG_K;  // the operand that products divide
+constexpr bool other_along_k = swapped ? A_ALONG_K : B_ALONG_K;
 typedef WarpgroupSums<(swapped ? WM : WN)> Sums[products];
 
 // The largest part of `rows` of at most 64, in whole rows of lanes.
@@ -54,29 +56,41 @@ GRETA_DEVICE void store_piece(const Sums& sums, u32 i, u32 first, float* to, u32
 }
 GRETA_DEVICE constexpr u32 sums_pitch(u32 width) { return width + 8; }
 
-// Starts the first `live` products of a K step, whose operands lie at byte `start` of shared memory.
-template <typename TileA, typename TileB, u32 live = products>
-GRETA_DEVICE void multiply_tiles(SharedMemory shared, u32 start, Sums& sums) {
+// Where the warpgroup's parts of the operands are if their tiles start with shared memory.
+struct Parts {
+  OperandPlace a, b;
+};
+template <typename TileA, typename TileB>
+GRETA_DEVICE Parts warpgroup_parts(SharedMemory shared) {
   const Position group = warpgroup_position();
+  return {operand_place<TileA, A_ALONG_K>(shared, TileA::template part<A_ALONG_K>(group.row, 0)),
+          operand_place<TileB, B_ALONG_K>(
+              shared, TileA::bytes + TileB::template part<B_ALONG_K>(group.col, 0))};
+}
+
+// Starts the first `live` products of a K step, whose tiles start at byte `start` of shared memory. Without
+// `add` the sums are those of this step alone. The first step of several products must be so: where zeros
+// are put into registers beside products, ptxas lets each product wait for the one before it (C7520).
+template <typename TileA, typename TileB, u32 live = products, bool add = true>
+GRETA_DEVICE void multiply_tiles(const Parts& parts, u32 start, Sums& sums) {
+  const OperandPlace a = further(parts.a, start), b = further(parts.b, start);
   const auto place_a = [&](u32 row, u32 k) {
-    return operand_place<TileA, A_ALONG_K>(
-        shared, start + TileA::template part<A_ALONG_K>(row, k));
+    return further(a, TileA::template part<A_ALONG_K>(row, k));
   };
   const auto place_b = [&](u32 column, u32 k) {
-    return operand_place<TileB, B_ALONG_K>(
-        shared, start + TileA::bytes + TileB::template part<B_ALONG_K>(column, k));
+    return further(b, TileB::template part<B_ALONG_K>(column, k));
   };
   products_begin();
   GRETA_UNROLL
   for (u32 k = 0; k < BK; k += 16) {
     GRETA_UNROLL
     for (u32 i = 0; i < live; ++i) {
-      if constexpr (swapped) {
-        multiply_async<B_ALONG_K, A_ALONG_K, true>(
-            In(), sums[i], place_b(group.col + i * 64, k), place_a(group.row, k));
+      const OperandPlace one = swapped ? place_b(i * 64, k) : place_a(i * 64, k);
+      const OperandPlace other = swapped ? place_a(0, k) : place_b(0, k);
+      if (add || k > 0) {
+        multiply_async<one_along_k, other_along_k, true>(In(), sums[i], one, other);
       } else {
-        multiply_async<A_ALONG_K, B_ALONG_K, true>(
-            In(), sums[i], place_a(group.row + i * 64, k), place_b(group.col, k));
+        multiply_async<one_along_k, other_along_k, false>(In(), sums[i], one, other);
       }
     }
   }
