@@ -112,13 +112,15 @@ class Floating(Calls):
         return self.both(lambda x: self.torch.argmax(x, -1), x)
 
     def attention(self, d, a, dtype):
-        if a.get("lengths") == "ragged":
-            return []  # torch has no call for a batch of caches of different lengths
+        if a.keys() - {"mask", "q_stride", "scale"}:
+            return []  # torch has no call for caches of different lengths, windows, pages and so on
         from torch.nn.attention import SDPBackend, sdpa_kernel
         batch, heads, kv_heads = d["batch"], d["heads"], d["kv_heads"]
         q = self.tensor(batch, heads, d["q"], d["dim"], dtype=dtype)
         k, v = (self.tensor(batch, kv_heads, d["kv"], d["dim"], dtype=dtype) for _ in range(2))
         causal = a.get("mask") == "causal"
+        if causal and d["q"] != d["kv"]:  # where is_causal hides other keys
+            return self.flash(q, k, v)
 
         def run(backend):
             with sdpa_kernel(backend):
@@ -126,3 +128,9 @@ class Floating(Calls):
                                                                     enable_gqa=heads != kv_heads)
         return [("FlashAttention", functools.partial(run, SDPBackend.FLASH_ATTENTION)),
                 ("cuDNN", functools.partial(run, SDPBackend.CUDNN_ATTENTION))]
+
+    def flash(self, q, k, v):
+        """FlashAttention with the last query beside the last key."""
+        q, k, v = (x.transpose(1, 2) for x in (q, k, v))
+        call = self.torch.ops.aten._flash_attention_forward
+        return [("FlashAttention", lambda: call(q, k, v, None, None, q.shape[1], k.shape[1], 0.0, True, False))]

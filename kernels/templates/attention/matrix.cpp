@@ -62,11 +62,6 @@ std::vector<Constraint> constraints(const Shape& shape, const DeviceInfo& device
   };
 }
 
-std::vector<int> folds(const DeviceInfo& device) {
-  if (folds_in_clusters(device)) return {1, fold_in_cluster};
-  return {1};
-}
-
 Alternative space(const Shape& shape, const DeviceInfo& device) {
   if (device.language == Language::glsl) return cooperative_space(shape, device);
   const MatrixKernel kernel(shape, device);
@@ -103,9 +98,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
   a.constraints = {storage_constraint(shape.in, shape.out, device)};
   append(a.constraints, packing_constraints(shape, device, p["WAVES"] * p["WQ"]));
   append(a.constraints, constraints(shape, device, kernel));
-  a.constraints.push_back(
-      {"cluster", fmt::format("there are no slices to FOLD, or more than {}", most_in_cluster),
-       p["FOLD"] != fold_in_cluster || (p["SPLIT"] > 1 && p["SPLIT"] <= most_in_cluster)});
+  a.constraints.push_back(cluster_constraint());
   if (kernel.spans().size() > 1) {
     a.parameters.push_back({"INSTR", kernel.spans()});
     a.constraints.push_back(
@@ -308,7 +301,7 @@ Variant matrix() {
       "share a KV head, over all keys or a slice, with scores and outputs in registers",
       space, plan, defaults,
       [](const Shape& shape, const Config& c) {
-        return packing_divisions(shape, c, MatrixKernel::rows(c));
+        return packing_divisions(shape, c, MatrixKernel::rows(c), "BUFFERS");
       },
       work);
   variant.kernels_by = "INSTR";

@@ -309,19 +309,6 @@ GRETA_DEVICE void clear_shared(u8* shared) {
   block_barrier();
 }
 
-// A workgroup's part of the keys: whole tiles, as many for each slice. As many slices as have keys
-// are used, and one where there is none.
-struct Slice {
-  u32 begin, end, used;
-};
-
-GRETA_DEVICE Slice pick_slice(u32 first, u32 end) {
-  if (SPLIT == 1) return {first, end, 1};
-  const u32 all = end - first, keys = (all + SPLIT * BK - 1) / (SPLIT * BK) * BK;
-  const u32 begin = first + block_z() * keys;
-  return {begin, smaller(begin + keys, end), keys == 0 ? 1 : (all + keys - 1) / keys};
-}
-
 #if FOLD == 2
 GRETA_CLUSTER_KERNEL(THREADS, SPLIT)
 #else
@@ -336,7 +323,7 @@ attention_matrix(ATTENTION_PARAMETERS) {
   const Tile tile = pick_packed_tile(args, tile_of_die<XCDS>(block_index<THREADS>(), readers));
   if (PACKED && tile.first >= tile_rows(args)) return;
   const u32 count = key_count(args, tile.sequence);
-  const Slice slice = pick_slice(tile_begin(args, tile, count), tile_end(args, tile, count));
+  const Slice slice = pick_slice(tile_begin(args, tile, count), tile_end(args, tile, count), block_z());
   if (SPLIT > 1 && block_z() >= slice.used) return;
   const u32 kv_head = kv_head_of(args, tile);
 

@@ -2,7 +2,6 @@
 
 #include "kernels/planning/device_limits.hpp"
 #include "kernels/templates/attention/packing.hpp"
-#include "kernels/templates/attention/slices.hpp"
 
 namespace greta::kernels::attention {
 namespace {
@@ -58,11 +57,7 @@ std::int64_t MatrixKernel::shared_bytes(const Config& c) const {
                             : c["QREG"] == 1 ? std::max(own, tiles)
                                              : tiles;
   const std::int64_t waves = c["KWAVES"] > 1 ? wave_sums_bytes(c) : 0;
-  const std::int64_t slices = c["SPLIT"] > 1 ? 4 * (slices_floats(rows(c), c["SPLIT"]) + 4) : 0;
-  const std::int64_t sums = rows(c) * (shape_.v_dim + 2) * 4;
-  const std::int64_t joins =
-      c["FOLD"] == fold_in_cluster ? waves + sums + slices : std::max(waves, slices);
-  return std::max(walk, joins);
+  return std::max(walk, join_bytes(shape_, c, rows(c), waves));
 }
 
 std::int64_t MatrixKernel::least_registers(const Config& c) const {

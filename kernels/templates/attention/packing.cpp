@@ -48,6 +48,24 @@ bool folds_in_clusters(const DeviceInfo& device) {
   return device.language == Language::hip && has_clusters(device.architecture);
 }
 
+std::vector<int> folds(const DeviceInfo& device) {
+  if (folds_in_clusters(device)) return {1, fold_in_cluster};
+  return {1};
+}
+
+Constraint cluster_constraint() {
+  return {"cluster", fmt::format("there are no slices to FOLD, or more than {}", most_in_cluster),
+          p["FOLD"] != fold_in_cluster || (p["SPLIT"] > 1 && p["SPLIT"] <= most_in_cluster)};
+}
+
+std::int64_t join_bytes(const Shape& shape, const Config& config, std::int64_t rows,
+                        std::int64_t wave_bytes) {
+  const std::int64_t slices =
+      config["SPLIT"] > 1 ? 4 * (slices_floats(rows, config["SPLIT"]) + 4) : 0;
+  if (config["FOLD"] != fold_in_cluster) return std::max(wave_bytes, slices);
+  return wave_bytes + rows * (shape.v_dim + 8) * 4 + slices;
+}
+
 std::int64_t packed_heads(const Shape& shape, const Config& config) {
   return config["PACK"] != 0 ? shape.group() : 1;
 }
@@ -71,13 +89,13 @@ std::vector<Constraint> packing_constraints(const Shape& shape, const DeviceInfo
   return list;
 }
 
-std::vector<Division> packing_divisions(const Shape& shape, const Config& config,
-                                        std::int64_t rows) {
+std::vector<Division> packing_divisions(const Shape& shape, const Config& config, std::int64_t rows,
+                                        const std::string& buffers) {
   auto list = prefill_divisions(shape, config, rows, packed_heads(shape, config));
   // Whether each slice has the same number of tiles, all of them whole.
   const std::int64_t tiles = std::int64_t{config["BK"]} * config["SPLIT"];
   list.push_back({"slices of kv", shape.capacity, tiles});
-  if (config.has("BUFFERS")) list.push_back(buffered_tiles(shape, config, tiles, "BUFFERS"));
+  if (config.has(buffers)) list.push_back(buffered_tiles(shape, config, tiles, buffers));
   return list;
 }
 

@@ -16,6 +16,15 @@ namespace greta::kernels::attention {
 constexpr int fold_in_cluster = 2;   ///< FOLD: slices are a cluster and join in shared memory
 constexpr int most_in_cluster = 16;  ///< workgroups
 bool folds_in_clusters(const DeviceInfo& device);
+/// Returns the values of FOLD on the device.
+std::vector<int> folds(const DeviceInfo& device);
+/// Returns the constraint that a cluster has slices to FOLD, and not too many.
+Constraint cluster_constraint();
+
+/// Returns the size of shared memory in which a workgroup joins slices of `rows` rows, beside
+/// `wave_bytes` of the sums of its waves. Source of the layout: partial_sums.hip.
+std::int64_t join_bytes(const Shape& shape, const Config& config, std::int64_t rows,
+                        std::int64_t wave_bytes);
 
 /// Returns the number of heads whose queries share a tile: with PACK those of a KV head, else one.
 std::int64_t packed_heads(const Shape& shape, const Config& config);
@@ -29,9 +38,9 @@ std::vector<Constraint> packing_constraints(const Shape& shape, const DeviceInfo
                                             const Expression& rows);
 
 /// Returns the divisions of such a kernel: those of prefill_divisions(), the keys into rounds of
-/// tiles, one for each slice, and a slice's tiles into buffers.
-std::vector<Division> packing_divisions(const Shape& shape, const Config& config,
-                                        std::int64_t rows);
+/// tiles, one for each slice, and a slice's tiles into buffers, of which `buffers` is the number.
+std::vector<Division> packing_divisions(const Shape& shape, const Config& config, std::int64_t rows,
+                                        const std::string& buffers);
 
 /// Returns the work of such a kernel, without the fields that depend on how it computes, but with
 /// the barriers of the slices' arrival.

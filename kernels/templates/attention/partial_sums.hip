@@ -10,7 +10,20 @@
 #include "common/cluster.hip"
 #endif
 
-typedef SliceJoin<BQ, SPLIT, THREADS, ASYNC ? 32 : 16> OwnJoin;
+typedef SliceJoin<BQ, SPLIT, JOINERS, ASYNC ? 32 : 16> OwnJoin;
+
+// A workgroup's part of the keys from `first` to `end`: whole tiles, as many for each slice. As many
+// slices as have keys are used, and one where there is none.
+struct Slice {
+  u32 begin, end, used;
+};
+
+GRETA_DEVICE Slice pick_slice(u32 first, u32 end, u32 slice) {
+  if (SPLIT == 1) return {first, end, 1};
+  const u32 all = end - first, keys = (all + SPLIT * BK - 1) / (SPLIT * BK) * BK;
+  const u32 begin = smaller(first + slice * keys, end);
+  return {begin, smaller(begin + keys, end), keys == 0 ? 1 : (all + keys - 1) / keys};
+}
 
 // The outputs of a tile's rows, from sums of values and of weights.
 struct Outputs {
@@ -29,12 +42,12 @@ struct Outputs {
 #if FOLD == 2
 // A row's sums in this workgroup's slice, in its shared memory, and in those of its cluster.
 struct OwnSums {
-  static constexpr u32 floats = BQ * (V_DIM + 2);
+  static constexpr u32 pitch = V_DIM + 8, floats = BQ * pitch;  // spread over the banks
 
   float* shared;
 
-  GRETA_DEVICE float* values(u32 row) const { return shared + row * V_DIM; }
-  GRETA_DEVICE float* scores(u32 row) const { return shared + BQ * V_DIM + row * 2; }
+  GRETA_DEVICE float* values(u32 row) const { return shared + row * pitch; }
+  GRETA_DEVICE float* scores(u32 row) const { return values(row) + V_DIM; }
 };
 struct ClusterSums {
   OwnSums own;
@@ -117,7 +130,8 @@ GRETA_DEVICE void join_slices(const Arguments& args, const OwnSums& sums, u32 us
   cluster_barrier();  // the others have read this workgroup's sums
 #else
   u32* const before = reinterpret_cast<u32*>(shared + OwnJoin::shared_floats);
-  if (!last_to_arrive(args.counters + block_index<THREADS>(), used, before)) return;
+  u32* const counter = args.counters + block_index<THREADS>();
+  if (!last_to_arrive(counter, used, before, [] { joiners_barrier(); })) return;
   OwnJoin::join(sums.slices, used, own, 0, 1, shared, outputs);
 #endif
 }

@@ -6,14 +6,22 @@
 #include "attention/operands.hip"
 #include "common/arrival.hip"
 
-// Joins sums of up to `most` slices of up to `rows` rows each. A thread has loads of `ahead` slices in
-// flight, which take four registers each. `Sums` says where a slice's sums of a row are:
+// Those of a workgroup that join slices: all, or the first JOINERS threads, which meet at
+// joiners_barrier().
+#if !defined(JOINERS)
+#define JOINERS THREADS
+GRETA_DEVICE void joiners_barrier() { block_barrier(); }
+#endif
+
+// Joins sums of up to `most` slices of up to `rows` rows each. A thread has `ahead` loads in flight,
+// which take four registers each. `Sums` says where a slice's sums of a row are:
 //   values(slice, row)  of values, each times 2 to the power of its score less the greatest one
 //   scores(slice, row)  the greatest score, and the sum of the powers; without keys lowest_score, 0
 template <u32 rows, u32 most, u32 threads, u32 ahead>
 struct SliceJoin {
   static constexpr u32 shared_floats = rows * (2 * most + 2);
   static constexpr u32 together = most < ahead ? most : ahead;
+  static constexpr u32 units = ahead / together;  // of four elements
 
   // Joins `count` slices of the first `own` rows, and of their elements part `part` of `parts`.
   // Gives put(row, d, four, sum) the sums of dimensions d to d + 3, and the row's RowSum.
@@ -24,30 +32,43 @@ struct SliceJoin {
     float *const weight = shared, *const sum = shared + most * rows;  // of slices
     float *const total = sum + most * rows, *const greatest = total + rows;  // of rows
     bring_scores(sums, count, own, weight, sum);
-    block_barrier();
+    joiners_barrier();
     weigh(count, own, weight, sum, total, greatest);
-    block_barrier();
+    joiners_barrier();
+    const u32 end = own * (V_DIM / 4), step = parts * threads;
     GRETA_NO_UNROLL
-    for (u32 e = part * threads + thread_index(); e < own * (V_DIM / 4); e += parts * threads) {
-      const u32 row = e / (V_DIM / 4), d = e % (V_DIM / 4) * 4;
-      float four[4] = {};
+    for (u32 first = part * threads + thread_index(); first < end; first += units * step) {
+      float four[units][4] = {};
       GRETA_NO_UNROLL
       for (u32 s = 0; s < count; s += together) {
-        Words<16> piece[together];
+        Words<16> piece[units][together];
         GRETA_UNROLL
-        for (u32 i = 0; i < together; ++i) {
-          piece[i] = load_words<16>(sums.values(smaller(s + i, count - 1), row) + d);
+        for (u32 u = 0; u < units; ++u) {
+          const u32 e = smaller(first + u * step, end - 1), row = e / (V_DIM / 4);
+          GRETA_UNROLL
+          for (u32 i = 0; i < together; ++i) {
+            piece[u][i] = load_words<16>(sums.values(smaller(s + i, count - 1), row) +
+                                         e % (V_DIM / 4) * 4);
+          }
         }
         GRETA_UNROLL
-        for (u32 i = 0; i < together; ++i) {
-          const float of_slice = s + i < count ? weight[(s + i) * rows + row] : 0.0f;
+        for (u32 u = 0; u < units; ++u) {
+          const u32 row = smaller(first + u * step, end - 1) / (V_DIM / 4);
           GRETA_UNROLL
-          for (u32 x = 0; x < 4; ++x) {
-            four[x] = multiply_add(of_slice, float_from_bits(piece[i].word[x]), four[x]);
+          for (u32 i = 0; i < together; ++i) {
+            const float of_slice = s + i < count ? weight[(s + i) * rows + row] : 0.0f;
+            GRETA_UNROLL
+            for (u32 x = 0; x < 4; ++x) {
+              four[u][x] = multiply_add(of_slice, float_from_bits(piece[u][i].word[x]), four[u][x]);
+            }
           }
         }
       }
-      put(row, d, four, RowSum{greatest[row], total[row]});
+      GRETA_UNROLL
+      for (u32 u = 0; u < units; ++u) {
+        const u32 e = first + u * step, row = e / (V_DIM / 4);
+        if (e < end) put(row, e % (V_DIM / 4) * 4, four[u], RowSum{greatest[row], total[row]});
+      }
     }
   }
 

@@ -2,6 +2,7 @@
 // shared memory. Asynchronous copies bring them, which a PRODUCER starts, or all warpgroups together.
 #pragma once
 
+#include "attention/packing.hip"
 #include "attention/panel_copy.hip"
 #include "common/partial_barrier.hip"
 
@@ -14,14 +15,16 @@ typedef PanelTile<BK, padded_values / 8> ValueTile;
 constexpr u32 keys_start = QueryTile::bytes;
 constexpr u32 values_start = (keys_start + STAGES * KeyTile::bytes + 1023) / 1024 * 1024;
 
-// Queries of a head, whose tokens are `pitch` elements apart.
+// The queries of a tile's rows: without PACK, those of a head's tokens, equally far apart.
 struct QueryLines {
-  const In* first;
-  u64 pitch;
+  const Arguments& args;
+  const Tile& tile;
 
-  GRETA_DEVICE const In* line(u32 number) const { return first + number * pitch; }
-  GRETA_DEVICE const In* later(const In* from, u32, u32 more, u32, bool) const {
-    return from + more * pitch;
+  GRETA_DEVICE const In* line(u32 number) const {
+    return query_row(args, tile, tile.first + number);
+  }
+  GRETA_DEVICE const In* later(const In* from, u32 number, u32 more, u32 at, bool) const {
+    return PACK ? line(number + more) + at : from + more * query_offset(args, 0, 1, 0);
   }
 };
 

@@ -4,42 +4,22 @@
 
 #include "kernels/planning/device_limits.hpp"
 #include "kernels/planning/plan.hpp"
+#include "kernels/templates/attention/packing.hpp"
 #include "kernels/templates/attention/prefill.hpp"
+#include "kernels/templates/attention/slices.hpp"
+#include "kernels/templates/attention/warpgroup_kernel.hpp"
 #include "runtime/device/hardware/architectures.hpp"
 
 /// Attention for many queries, with matrix instructions of warpgroups (sm_90).
 namespace greta::kernels::attention {
 namespace {
 
-constexpr std::int64_t warpgroup_threads = 128, warpgroup_queries = 64;
-// Of a thread: addresses, rows' maxima and sums, and what an instruction works on.
+// Of a thread, besides outputs, scores and weights, at least.
 constexpr std::int64_t other_registers = 28;
-
-std::int64_t threads_of(const Config& config) {
-  return (config["GROUPS"] + config["PRODUCER"]) * warpgroup_threads;
-}
 
 bool offers_warpgroups(const Shape& shape, const DeviceInfo& device) {
   return device.language == Language::hip && has_warpgroup_products(device.architecture) &&
          bits_of(shape.in) == 16;
-}
-
-/// Returns the elements of a head in shared memory: those of whole matrix instructions.
-std::int64_t padded(std::int64_t dim) {
-  return ceil_div(dim, 16) * 16;
-}
-
-/// Returns the size of shared memory: the workgroup's queries, STAGES tiles of keys, and of values
-/// from a multiple of 1024 bytes on.
-auto shared_bytes(const Shape& shape, const auto& c) {
-  const auto tile = c["STAGES"] * c["BK"];
-  const auto keys = (c["GROUPS"] * warpgroup_queries + tile) * (padded(shape.dim) * 2);
-  return ceil_div(keys, 1024) * 1024 + tile * (padded(shape.v_dim) * 2);
-}
-
-/// Returns the number of 32-bit registers of a thread for outputs, scores and weights.
-auto least_registers(const Shape& shape, const auto& c) {
-  return padded(shape.v_dim) / 2 + c["BK"] / 2 + c["BK"] / 4;
 }
 
 Alternative warpgroup_space(const Shape& shape, const DeviceInfo& device) {
@@ -49,17 +29,24 @@ Alternative warpgroup_space(const Shape& shape, const DeviceInfo& device) {
   // STAGES    tiles of keys, and of values, in shared memory
   // PRODUCER  a further warpgroup starts the copies
   // TURNS     two warpgroups start their products in turn
+  // PACK      rows are the queries of all heads that share a KV head, else those of one head
+  // SPLIT     workgroups that share the keys of a sequence
+  // FOLD      who joins slices: 1 the last workgroup, from the workspace; 2 all of them, as a
+  //           cluster that reads each other's shared memory
   // TOGETHER  heads that are scheduled together, for L2 reuse
   a.parameters = {{"BK", {32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192}},
                   {"GROUPS", {1, 2, 3}},
                   {"STAGES", {2, 3, 4}},
                   {"PRODUCER", {0, 1}},
                   {"TURNS", {0, 1}},
+                  {"PACK", {0, 1}},
+                  {"SPLIT", key_slices()},
+                  {"FOLD", folds(device)},
                   {"TOGETHER", heads_together()}};
   const std::int64_t shared = device.shared_memory_bytes;
   const std::int64_t registers = std::min(thread_registers(device), std::int64_t{255});
-  const std::int64_t workgroup = workgroup_registers(device) / warpgroup_threads;
-  const auto needed = least_registers(shape, p) + other_registers;
+  const std::int64_t workgroup = workgroup_registers(device) / 128;
+  const auto needed = warpgroup_sums(shape, p["BK"]) + other_registers;
   a.constraints = {
       storage_constraint(shape.in, shape.out, device),
       {"warpgroup_products",
@@ -71,9 +58,11 @@ Alternative warpgroup_space(const Shape& shape, const DeviceInfo& device) {
       {"barriers", "STAGES with a PRODUCER need more barriers than the device has",
        p["PRODUCER"] == 0 || p["STAGES"] * (p["GROUPS"] + 1) + 2 * p["TURNS"] < 15},
       {"shared_memory",
-       fmt::format("STAGES tiles of BK keys and values, and the queries, must fit {} KiB",
+       fmt::format("STAGES tiles of BK keys and values, and the queries, must fit {} KiB; so must "
+                   "the sums of SPLIT slices",
                    shared / 1024),
-       shared_bytes(shape, p) <= shared},
+       {{"BK", "GROUPS", "STAGES", "SPLIT", "FOLD"},
+        [=](const Config& c) { return warpgroup_shared_bytes(shape, c) <= shared; }}},
       {"registers",
        fmt::format("outputs, scores and weights, and {} more, need more registers than a thread "
                    "has",
@@ -82,7 +71,8 @@ Alternative warpgroup_space(const Shape& shape, const DeviceInfo& device) {
        select(p["PRODUCER"] == 1, needed <= 400 - p["GROUPS"] * 80,
               needed <= registers && needed * p["GROUPS"] <= workgroup)},
   };
-  append(a.constraints, tile_constraints(shape, device, p["GROUPS"] * warpgroup_queries));
+  append(a.constraints, packing_constraints(shape, device, p["GROUPS"] * 64));
+  a.constraints.push_back(cluster_constraint());
   return a;
 }
 
@@ -90,84 +80,121 @@ struct Tile {
   int bk, groups, stages, producer = 0, turns = 0;
 };
 
-/// Returns tiles in the order in which they are tried: the last ones fit any head.
-std::vector<Tile> default_tiles(const Shape& shape, const DeviceInfo& device) {
-  const std::int64_t busy = busy_workgroups(device);
-  const auto workgroups = [&](std::int64_t groups) {
-    return ceil_div(shape.queries, groups * warpgroup_queries) * shape.batch * shape.heads;
-  };
-  // Of few queries, warpgroups that share keys would be idle:
-  // results/2026-11-27-nvidia-h200-row-defaults.
-  const auto shares = [&](std::int64_t groups) {
-    const std::int64_t alone = ceil_div(shape.queries, warpgroup_queries);
-    if (alone <= 2 && shape.capacity <= 512) return false;
-    return 5 * groups * ceil_div(alone, groups) < 6 * alone;
-  };
-  std::vector<Tile> tiles;
-  // A producer's few registers don't hold what finding a page takes.
-  if (shape.dim > 96 && shape.page == 0) {
-    // Workgroups fill a processor. Three warpgroups use keys most often; two have a shorter tail.
-    if (workgroups(3) >= 6 * busy && shares(3)) tiles.push_back({80, 3, 2, 1});
-    if (2 * workgroups(2) >= busy && shares(2)) {
-      tiles.insert(tiles.end(), {{128, 2, 2, 1, 1}, {80, 2, 2, 1, 1}});
-    } else if (workgroups(1) > 2 * busy && workgroups(1) <= 3 * busy) {
-      tiles.push_back({48, 1, 2});  // three fit a processor
-    }
-  } else if (shape.dim > 64 && workgroups(2) >= busy) {
-    tiles.push_back({64, 2, 2});
-  } else if (shape.dim <= 64) {
-    tiles.push_back({80, 1, 2});
+/// Returns those tiles that were the fastest ones of some problems with such heads. `many`: of
+/// those with many rounds of workgroups.
+std::vector<Tile> tiles_of(const Shape& shape, bool many) {
+  const std::int64_t dim = shape.longest();
+  if (dim > 128) return {{32, 1, 2}, {48, 1, 2}, {64, 1, 2}, {64, 1, 3}, {80, 2, 2, 1, 1}};
+  if (dim > 96) {
+    if (many) return {{64, 1, 3}, {128, 2, 2, 1, 1}, {80, 3, 2, 1}};
+    return {{32, 1, 2},  {48, 1, 2},        {64, 1, 3},    {80, 1, 3},   {112, 1, 3},
+            {128, 1, 2}, {128, 2, 2, 1, 1}, {48, 3, 3, 1}, {80, 3, 2, 1}};
   }
-  // Small workgroups hide each other's softmax; wide heads leave registers for few keys.
-  tiles.insert(tiles.end(), {{64, 1, 3}, {96, 1, 2}, {64, 1, 2}, {32, 1, 2}});
-  return tiles;
+  if (dim > 64) {
+    if (many) return {{64, 2, 2}};
+    return {{32, 1, 4},  {64, 1, 3}, {80, 1, 4},        {112, 1, 4},
+            {128, 1, 2}, {64, 2, 2}, {128, 2, 2, 1, 1}, {96, 3, 2, 1}};
+  }
+  if (many) return {{80, 1, 2}, {128, 1, 2}};
+  return {{64, 1, 4}, {80, 1, 2}, {112, 1, 3}, {128, 1, 2}, {128, 2, 2, 1, 1}, {128, 3, 2, 1}};
 }
 
-std::vector<Config> warpgroup_defaults(const Shape& shape, const DeviceInfo& device) {
+/// Returns TOGETHER: the more heads, the fewer units are idle at the end, as long as their keys and
+/// values stay in the cache.
+int heads_of_cache(const Shape& shape, bool pack) {
+  constexpr std::int64_t bytes = 16 << 20;
+  const std::int64_t of_kv_head = shape.capacity * shape.both_dims() * 2;
+  const std::int64_t of_head = pack ? of_kv_head : of_kv_head / shape.group();
+  return 32 * of_head <= bytes ? 32 : default_heads_together(shape);
+}
+
+Config with_slices(const Shape& shape, const Tile& tile, int pack, int split, int fold) {
+  return {"warpgroups",
+          {{"BK", tile.bk},
+           {"GROUPS", tile.groups},
+           {"STAGES", tile.stages},
+           {"PRODUCER", tile.producer},
+           {"TURNS", tile.turns},
+           {"PACK", pack},
+           {"SPLIT", split},
+           {"FOLD", fold},
+           {"TOGETHER", heads_of_cache(shape, pack != 0)}}};
+}
+
+/// Returns the configurations to choose from: whole keys, and slices that fill the device up to
+/// twice.
+std::vector<Config> candidates(const Shape& shape, const DeviceInfo& device) {
+  constexpr int most_of_cluster = 8;  // larger ones wait for neighbouring units
+  const std::int64_t least = ceil_div(shape.queries, 64) * shape.batch * shape.heads;
   std::vector<Config> configs;
-  if (!offers_warpgroups(shape, device)) return configs;
-  for (const Tile& tile : default_tiles(shape, device)) {
-    configs.push_back({"warpgroups",
-                       {{"BK", tile.bk},
-                        {"GROUPS", tile.groups},
-                        {"STAGES", tile.stages},
-                        {"PRODUCER", tile.producer},
-                        {"TURNS", tile.turns},
-                        {"TOGETHER", default_heads_together(shape)}}});
+  for (const Tile& tile : tiles_of(shape, least >= 6 * busy_workgroups(device))) {
+    // A producer's few registers don't hold what finding a page takes.
+    if (tile.producer != 0 && shape.page > 0) continue;
+    for (int pack = 0; pack <= (shape.group() > 1 ? 1 : 0); ++pack) {
+      const Config whole = with_slices(shape, tile, pack, 1, 1);
+      const std::int64_t readers = readers_of(shape, whole, warpgroup_rows(whole));
+      for (const int split : key_slices()) {
+        const bool fills = readers * split <= 2 * busy_workgroups(device);
+        if (split > 1 && (!fills || std::int64_t{2} * split * tile.bk > shape.capacity)) break;
+        for (const int fold : folds(device)) {
+          if (fold == fold_in_cluster && (split == 1 || split > most_of_cluster)) continue;
+          configs.push_back(with_slices(shape, tile, pack, split, fold));
+        }
+      }
+    }
   }
   return configs;
 }
 
+/// Returns the valid candidates that are predicted to be the fastest, and the smallest tile.
+std::vector<Config> warpgroup_defaults(const Shape& shape, const DeviceInfo& device) {
+  constexpr std::size_t most = 6;
+  if (!offers_warpgroups(shape, device)) return {};
+  std::vector<std::pair<double, Config>> predicted;
+  for (Config& config : candidates(shape, device)) {
+    const double cycles = warpgroup_cycles(shape, device, config);
+    predicted.emplace_back(cycles, std::move(config));
+  }
+  std::stable_sort(predicted.begin(), predicted.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  const std::vector<Alternative> space{warpgroup_space(shape, device)};
+  std::vector<Config> configs;
+  for (auto& [cycles, config] : predicted) {
+    if (configs.size() < most && !rejects(space, config)) configs.push_back(std::move(config));
+  }
+  configs.push_back(with_slices(shape, {32, 1, 2}, 0, 1, 1));
+  return configs;
+}
+
 LaunchPlan warpgroup_plan(const Shape& shape, const DeviceInfo& device, const Config& config) {
-  Defines defines = problem_defines(shape);
-  add_parameters(defines, config);
-  LaunchPlan plan = prefill_plan(shape, device, "attention/warpgroups", defines,
-                                 config["GROUPS"] * warpgroup_queries, threads_of(config));
-  plan.sources[0].dynamic_shared_bytes = static_cast<std::uint32_t>(shared_bytes(shape, config));
+  LaunchPlan plan =
+      packing_plan(shape, device, "attention/warpgroups", config, problem_defines(shape),
+                   warpgroup_rows(config), warpgroup_threads(config));
+  plan.sources[0].dynamic_shared_bytes =
+      static_cast<std::uint32_t>(warpgroup_shared_bytes(shape, config));
   // NVRTC supports these instructions only under this name.
   compile_for_warpgroups(plan.sources[0], device);
   return plan;
 }
 
-KernelWork warpgroup_work(const Shape& shape, const DeviceInfo&, const Config& config) {
-  const double groups = config["GROUPS"], queries = groups * warpgroup_queries;
+KernelWork warpgroup_work(const Shape& shape, const DeviceInfo& device, const Config& config) {
+  const double groups = config["GROUPS"], queries = static_cast<double>(warpgroup_rows(config));
   const double bk = config["BK"], in = bytes_of(shape.in, 1);
-  const auto dim = static_cast<double>(padded(shape.dim));
-  const double both = dim + static_cast<double>(padded(shape.v_dim));
-  LaunchWork work = prefill_work(shape, config, config["GROUPS"] * warpgroup_queries);
-  work.threads = static_cast<double>(threads_of(config));
-  work.shared_bytes = static_cast<double>(shared_bytes(shape, config));
-  work.registers = static_cast<double>(least_registers(shape, config) + other_registers);
+  const auto dim = static_cast<double>(warpgroup_padded(shape.dim));
+  const double both = dim + static_cast<double>(warpgroup_padded(shape.v_dim));
+  LaunchWork work = packing_work(shape, config, warpgroup_rows(config));
+  work.threads = static_cast<double>(warpgroup_threads(config));
+  work.shared_bytes = static_cast<double>(warpgroup_shared_bytes(shape, config));
+  work.registers = static_cast<double>(warpgroup_registers(shape, device, config));
   work.matrix_flops = 2 * queries * bk * both * work.steps;
   work.warpgroups = true;
   work.vector_flops = flops_of_weight * queries * bk * work.steps;
   // Each warpgroup reads its queries, the keys and the values; copies write the latter.
-  work.shared_traffic =
-      work.steps * in * (both * bk * (1 + groups) + dim * groups * warpgroup_queries);
+  work.shared_traffic = work.steps * in * (both * bk * (1 + groups) + dim * queries);
   work.loads = work.read_bytes / 16;
   work.overlapped = true;
   work.ahead_bytes *= 2 * (config["STAGES"] - 1);
-  work.barriers = work.steps;
+  work.barriers += work.steps;
   return {work};
 }
 
@@ -180,12 +207,11 @@ Variant warpgroups() {
       "the values of the tile before are multiplied",
       warpgroup_space, warpgroup_plan, warpgroup_defaults,
       [](const Shape& shape, const Config& c) {
-        auto list = prefill_divisions(shape, c, c["GROUPS"] * warpgroup_queries);
-        list.push_back(buffered_tiles(shape, c, c["BK"], "STAGES"));
-        return list;
+        return packing_divisions(shape, c, warpgroup_rows(c), "STAGES");
       },
       warpgroup_work);
   variant.default_stands = true;
+  variant.migrations = {added("PACK", 0), added("SPLIT", 1), added("FOLD", 1)};
   return variant;
 }
 

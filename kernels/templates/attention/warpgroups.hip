@@ -6,26 +6,35 @@
 // Asynchronous copies fill STAGES buffers of keys and STAGES of values ahead. With PRODUCER, a further
 // warpgroup starts them, which needs few registers, and the others wait for nothing but what they
 // read; with TURNS, two of these start their products in turn, so that one multiplies while the
-// other weighs.
+// other weighs. With PACK and SPLIT, rows and keys of a workgroup are as in matrix.hip; below, a query is
+// a row.
 
 #if !defined(BK) || !defined(GROUPS) || !defined(STAGES) || !defined(PRODUCER) || \
-    !defined(TURNS) || !defined(TOGETHER)
-#error "BK GROUPS STAGES PRODUCER TURNS and TOGETHER must be defined"
+    !defined(TURNS) || !defined(PACK) || !defined(GROUP) || !defined(SPLIT) || !defined(FOLD) ||  \
+    !defined(TOGETHER)
+#error "BK GROUPS STAGES PRODUCER TURNS PACK GROUP SPLIT FOLD and TOGETHER must be defined"
 #endif
 #if (TURNS && !(PRODUCER && GROUPS == 2)) || (PRODUCER && (GROUPS < 2 || GROUPS > 3))
 #error "TURNS need a PRODUCER and two GROUPS, and a PRODUCER two or three"
 #endif
-#if BK % 16 != 0 || BK > 256 || GROUPS < 1 || STAGES < 2 || TOGETHER < 1
-#error "BK is a multiple of 16 up to 256, STAGES are at least 2, GROUPS and TOGETHER at least 1"
+#if BK % 16 != 0 || BK > 256 || GROUPS < 1 || STAGES < 2 || SPLIT < 1 || TOGETHER < 1
+#error "BK is a multiple of 16 up to 256, STAGES at least 2, GROUPS, SPLIT and TOGETHER at least 1"
 #endif
 
 #define THREADS ((GROUPS + PRODUCER) * 128)
 #define COPIERS (PRODUCER ? 128 : THREADS)
 #define BQ (GROUPS * 64)
 
+#define KWAVES 1
+#define ASYNC 1
+
 #include "attention/layout.hip"
-#include "attention/order.hip"
 #include "attention/warpgroup_walk.hip"
+
+// A producer has ended when slices are joined.
+#define JOINERS (GROUPS * 128)
+GRETA_DEVICE void joiners_barrier() { Walk::meet(); }
+#include "attention/partial_sums.hip"
 
 // Registers of a producer's threads, and of the others'. A warpgroup waits until there are enough of
 // those that the workgroup got at its launch.
@@ -51,8 +60,8 @@ GRETA_DEVICE void store_staged(const Arguments& args, const Tile& tile, u32 line
   for (u32 i = 0; i < (16 * chunks + 31) / 32; ++i) {
     const u32 number = i * 32 + lane_index(), row = number / chunks, chunk = number % chunks;
     const u32 query = tile.first + line + row;
-    if (row >= 16 || query >= args.queries) continue;
-    const u64 offset = output_offset(args, tile.sequence, query, tile.head) + chunk * 8;
+    if (row >= 16 || query >= tile_rows(args)) continue;
+    const u64 offset = output_row(args, tile, query) + chunk * 8;
     store_words(reinterpret_cast<u8*>(args.out + offset),
                 load_words<16>(memory + chunk_place(line + row, chunk)));
   }
@@ -191,13 +200,27 @@ struct Rows {
   }
 
   // Of row r.
-  GRETA_DEVICE void put(Out* to, u32 r, float factor) {
+  template <typename T>
+  GRETA_DEVICE void put(T* to, u32 r, float factor) {
     GRETA_UNROLL
     for (u32 c = 0; c < padded_values / 8; ++c) {
       const u32 column = c * 8 + lane_index() % 4 * 2;
       if (padded_values != V_DIM && column >= V_DIM) continue;
       const float two[2] = {out.eight[c][r * 2] * factor, out.eight[c][r * 2 + 1] * factor};
-      store_pack(to + column, narrow_pack<Out>(two));
+      store_pack(to + column, narrow_pack<T>(two));
+    }
+  }
+
+  // Leaves the slice's sums in `place`, of those of the wave's rows, `line` of the tile and so on, that are
+  // among the tile's `own` ones.
+  GRETA_DEVICE void leave(const OwnSums& place, u32 line, u32 own, float scale) {
+    GRETA_UNROLL
+    for (u32 r = 0; r < 2; ++r) {
+      const u32 row = line + lane_index() / 4 + r * 8;
+      const float total = row_sum(sum[r]), greatest = larger(base[r] * scale, lowest_score);
+      if (row >= own) continue;
+      put(place.values(row), r, 1.0f);
+      if (lane_index() % 4 == 0) store_pack(place.scores(row), narrow_pack<float>({greatest, total}));
     }
   }
 };
@@ -205,12 +228,14 @@ struct Rows {
 // The warpgroup's walk through the keys, from which its outputs come.
 GRETA_DEVICE void attend(const Arguments& args, const Walk& walk, u32 first, u32 count, Rows& rows) {
   const u32 mine = first + wave_index() % 4 * 16 + lane_index() / 4;  // the lane's first query
-  const auto end_of = [&](u32 query) {
-    return visible_keys(count, args.queries, query) - walk.first;
+  const auto in_walk = [&](u32 key) { return key - smaller(key, walk.first); };
+  const auto end_of = [&](u32 row) {
+    return in_walk(visible_keys(count, args.queries, query_of(row)));
   };
-  const auto begin_of = [&](u32 query) { return hidden_keys(args, count, query) - walk.first; };
-  const u32 seen_by_all = first < args.queries ? end_of(first) : walk.end;
-  const u32 seen_from = WINDOW ? begin_of(smaller(first + 64, args.queries) - 1) : 0;
+  const auto begin_of = [&](u32 row) { return in_walk(hidden_keys(args, count, query_of(row))); };
+  const u32 rows_end = tile_rows(args);
+  const u32 seen_by_all = first < rows_end ? end_of(first) : walk.end;
+  const u32 seen_from = WINDOW ? begin_of(smaller(first + 64, rows_end) - 1) : 0;
   const auto weigh = [&](u32 key, float(&kept)[2]) {
     if (SOFTCAP) rows.cap(args);
     if (key + BK > seen_by_all || key < seen_from) {
@@ -273,9 +298,9 @@ GRETA_DEVICE void finish(const Arguments& args, const Tile& tile, u32 line, u8* 
   for (u32 r = 0; r < 2; ++r) {
     RowSum sum{rows.base[r] * exponent_scale(args), row_sum(rows.sum[r])};
     const u32 own = line + lane_index() / 4 + r * 8, query = tile.first + own;
-    if (query >= args.queries) continue;
-    const u64 offset = output_offset(args, tile.sequence, query, tile.head);
-    const float factor = sum.factor(args, tile.head);
+    if (query >= tile_rows(args)) continue;
+    const u64 offset = output_row(args, tile, query);
+    const float factor = sum.factor(args, head_of(tile, query));
     if (lane_index() % 4 == 0) sum.put_lse(args, offset);
     if (staged) {
       rows.stage(shared, own, r, factor);
@@ -288,24 +313,30 @@ GRETA_DEVICE void finish(const Arguments& args, const Tile& tile, u32 line, u8* 
   store_staged(args, tile, line, shared);
 }
 
-GRETA_KERNEL(THREADS) attention_warpgroups(ATTENTION_PARAMETERS) {
+#if FOLD == 2
+GRETA_CLUSTER_KERNEL(THREADS, SPLIT)
+#else
+GRETA_KERNEL(THREADS)
+#endif
+attention_warpgroups(ATTENTION_PARAMETERS) {
   begin_launch();
   GRETA_PANELS_SHARED(u8, shared);
   Arguments args = ATTENTION_ARGUMENTS;
-  if (block_index<THREADS>() >= tile_sets(args) * heads * tiles) return;
-  const Tile tile = pick_tile(args, block_index<THREADS>());
-  if (PACKED && tile.first >= args.queries) return;
-  const u32 count = key_count(args, tile.sequence);
-  const u32 kv_head = tile.head / (heads / kv_heads);
-  const KeyRange range = tile_keys(args, tile);
-  const Walk walk{shared_memory(shared), KeyLines(args, args.k, tile.sequence, kv_head).from(range.begin),
-                  ValueLines(args, args.v, tile.sequence, kv_head).from(range.begin), range.begin,
-                  range.end - range.begin};
+  const u32 reader = block_index<THREADS>(), readers = tile_sets(args) * tile_heads(args) * tiles;
+  if (reader >= readers) return;
+  const Tile tile = pick_packed_tile(args, reader);
+  if (PACKED && tile.first >= tile_rows(args)) return;
+  const u32 count = key_count(args, tile.sequence), kv_head = kv_head_of(args, tile);
+  const Slice slice =
+      pick_slice(tile_begin(args, tile, count), tile_end(args, tile, count), block_z());
+  if (SPLIT > 1 && block_z() >= slice.used) return;
+  const Walk walk{shared_memory(shared), KeyLines(args, args.k, tile.sequence, kv_head).from(slice.begin),
+                  ValueLines(args, args.v, tile.sequence, kv_head).from(slice.begin), slice.begin,
+                  slice.end - slice.begin};
+  const u32 own = smaller(tile_rows(args) - tile.first, BQ);
   const bool copies = !PRODUCER || warpgroup_index() == GROUPS;
   if (copies && walk.end > 0) {
-    const QueryLines lines{args.q + query_offset(args, tile.sequence, tile.first, tile.head),
-                           query_offset(args, 0, 1, 0)};
-    copy_lines<QueryTile, BQ, DIM>(walk.shared, 0, lines, args.queries - tile.first);
+    copy_lines<QueryTile, BQ, DIM>(walk.shared, 0, QueryLines{args, tile}, own);
   }
 #if PRODUCER
   if (copies) {
@@ -318,8 +349,21 @@ GRETA_KERNEL(THREADS) attention_warpgroups(ATTENTION_PARAMETERS) {
 
   Rows rows;
   rows.begin();
-  const u32 first = tile.first + warpgroup_index() * 64;
-  if (walk.end > 0) attend(args, walk, first, count, rows);
+  const u32 group = warpgroup_index() * 64, line = group + wave_index() % 4 * 16;
+  if (walk.end > 0) attend(args, walk, tile.first + group, count, rows);
+  if (slice.used == 1) {
+    finish(args, tile, line, shared, rows);
+    return;
+  }
 
-  finish(args, tile, first - tile.first + wave_index() % 4 * 16, shared, rows);
+  float* const floats = reinterpret_cast<float*>(shared);
+#if FOLD == 2
+  Walk::meet();  // nobody reads tiles any more
+  const OwnSums sums{floats};
+#else
+  const Slices<BQ, SPLIT> slices(args, reader, readers);
+  const OwnSums sums{slices, block_z()};
+#endif
+  rows.leave(sums, line, own, exponent_scale(args));
+  join_slices(args, sums, slice.used, own, floats, Outputs{args, tile});
 }

@@ -80,18 +80,6 @@ struct Sight {
   }
 };
 
-// A workgroup's part of the keys: whole tiles, as many for each slice. As many slices as have keys
-// are used, and one where there is none.
-struct Slice {
-  u32 begin, end, used;
-};
-
-GRETA_DEVICE Slice pick_slice(u32 end, u32 slice) {
-  if (SPLIT == 1) return {0, end, 1};
-  const u32 keys = (end + SPLIT * BK - 1) / (SPLIT * BK) * BK, begin = slice * keys;
-  return {smaller(begin, end), smaller(begin + keys, end), keys == 0 ? 1 : (end + keys - 1) / keys};
-}
-
 // What a workgroup is for: a tile of rows, and a slice of their keys.
 struct Part {
   Tile tile;
@@ -111,7 +99,7 @@ GRETA_DEVICE Part pick_part(Arguments& args, u32 reader, u32 slice) {
   part.tile = pick_packed_tile(args, part.reader);
   part.own = smaller(tile_rows(args) - part.tile.first, BQ);
   part.count = key_count(args, part.tile.sequence);
-  part.slice = pick_slice(tile_end(args, part.tile, part.count), slice);
+  part.slice = pick_slice(0, tile_end(args, part.tile, part.count), slice);
   return part;
 }
 
