@@ -224,7 +224,6 @@ TEST_F(Gguf, RefusesModelsThatItWouldGetWrong) {
   with([](GgufWriter&) {})();
   using W = GgufWriter;
   expect_refused(with([](W& w) { w.add_u32("llama.expert_count", 8); }), "llama.expert_used_count");
-  expect_refused(with([](W& w) { w.add_u32("split.count", 3); }), "llama-gguf-split");
   expect_refused(with([](W& w) { w.add_text("llama.rope.scaling.type", "longrope"); }),
                  "is 'longrope'; allowed: none, linear, yarn");
   expect_refused(with([](W& w) { w.add_f32("llama.logit_scale", 2); }), "llama.logit_scale");
