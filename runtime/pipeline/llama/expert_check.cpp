@@ -87,7 +87,7 @@ Products ExpertCheck::grouped(WeightView LlamaExpert::*matrix, const TraceMatrix
                                                   quantised.values, &products.norms);
     products.errors =
         stages::multiply_sizes_by_experts(weights_, networks, matrix, chosen, quantised.errors);
-    products.add_matrix_cores();
+    products.add_matrix_cores(first.scaled->format);
     return products;
   }
   products.values =

@@ -286,14 +286,14 @@ LlamaConfig llama_config_from_json(std::string_view text, const std::string& nam
   if (packed && packed->reordered && config.experts.count > 0) {
     fields.refuse("quantization_config: experts must not be in activation order (desc_act)");
   }
-  if (scaled || packed) {
-    MatrixFormat format = scaled ? MatrixFormat{.scaled = scaled} : packed->format();
+  if ((scaled && !scaled->weights_only) || packed) {
+    MatrixFormat format = scaled ? MatrixFormat{.scaled = scaled->format} : packed->format();
     const MatrixFormat down = format;  // which has the order of hidden units
     format.order = packed && packed->reordered ? 1 : 0;
     config.formats.layers.assign(static_cast<std::size_t>(config.layers),
                                  {format, format, format, format, format, format, down, {}, {}});
     // Others of fp8 become numbers.
-    const bool kept = packed || !scaled->blocks || config.has_whole_blocks();
+    const bool kept = packed || !scaled->format.blocks || config.has_whole_blocks();
     for (std::int64_t i = 0; kept && i < config.layers; ++i) {
       if (!config.has_experts(i)) continue;
       LlamaLayerFormats& layer = config.formats.layers[static_cast<std::size_t>(i)];

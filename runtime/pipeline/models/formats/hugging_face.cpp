@@ -222,13 +222,13 @@ LlamaModel load_hugging_face(const fs::path& folder) {
   const nlohmann::json json = parse_json(text, config.string());
   const JsonFields fields(json, config.string());
   const LlamaNames names = names_of(fields.text("model_type"), reader.tensors());
-  const bool fp8 = scaled_weights_of(fields).has_value();
-  if (fp8) {
-    ScaledReader scaled(reader.tensors(), folder.string());
+  const auto scaled = scaled_weights_of(fields);
+  if (scaled) {
+    ScaledReader reads(reader.tensors(), *scaled, folder.string());
     model.weights = take_llama(
         reader.tensors(), model.config, names,
-        [&](const std::string& name, const auto& shape) { return scaled.take(name, shape); });
-    model.converted = scaled.memory();
+        [&](const std::string& name, const auto& shape) { return reads.take(name, shape); });
+    model.converted = reads.memory();
   } else if (const auto packed = packed_weights_of(fields)) {
     WeightUnpacker unpacker(reader.tensors(), *packed, folder.string(), model.config);
     model.weights = take_llama(
@@ -241,7 +241,7 @@ LlamaModel load_hugging_face(const fs::path& folder) {
   }
   model.config.formats = formats_of(model.weights);
   reader.tensors().check_rest([&](std::string_view name) {
-    return name.ends_with("rotary_emb.inv_freq") || (fp8 && ScaledReader::ignored(name)) ||
+    return name.ends_with("rotary_emb.inv_freq") || (scaled && ScaledReader::ignored(name)) ||
            (model.config.tied_embeddings && name == folder_names.head);
   });
   model.files = reader.files();

@@ -84,8 +84,10 @@ std::optional<PackedWeights> packed_weights_of(const JsonFields& config) {
   const std::string method = fields.text("quant_method", "");
   if (method == "compressed-tensors") return compressed_weights_of(fields);
   if (method != "awq" && method != "gptq") {
-    fields.refuse(fmt::format("quant_method is '{}'; allowed: awq, gptq, fp8, compressed-tensors",
-                              method.substr(0, 40)));
+    fields.refuse(
+        fmt::format("quant_method is '{}'; allowed: awq, gptq, fp8, "
+                    "fbgemm_fp8, compressed-tensors",
+                    method.substr(0, 40)));
   }
   constexpr std::int64_t any = std::numeric_limits<std::int32_t>::max();
   packed.bits = fields.integer("bits", 0, any);
