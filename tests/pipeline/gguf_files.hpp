@@ -162,7 +162,8 @@ struct TinyGguf {
     return type == DType::f32 ? 0 : type == DType::f16 ? 1 : 30;
   }
   static std::uint32_t number(BlockFormat format) {
-    constexpr std::array<std::uint32_t, 12> numbers{8, 2, 12, 14, 6, 20, 11, 3, 7, 13, 10, 23};
+    constexpr std::array<std::uint32_t, 15> numbers{8, 2,  12, 14, 6,  20, 11, 3,
+                                                    7, 13, 10, 23, 39, 34, 35};
     return numbers.at(static_cast<std::size_t>(format));
   }
 

@@ -102,6 +102,8 @@ MatrixFormat WeightView::format() const {
     format.scaled = scaled->format;
   } else if (groups) {
     format = {groups->format, groups->group, groups->zeros != nullptr};
+  } else if (*blocks == BlockFormat::mxfp4) {
+    format = {WeightFormat::mxfp4, kernels::only_group(WeightFormat::mxfp4)};
   } else if (const auto same = same_weights(*blocks)) {
     format.quantised = weight_format_from_string(to_string(*same));
   }

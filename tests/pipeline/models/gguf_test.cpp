@@ -245,6 +245,10 @@ TEST_F(Gguf, RefusesModelsThatItWouldGetWrong) {
         load_llama(file());
       },
       R"(is 'qwen\x0a2'; allowed: llama)");
+  both.replaced["blk.0.attn_v.weight"] = {17, std::string(128 * 74, 'x')};
+  both.tiny.dim = 256;
+  expect_refused(with([](W&) {}), "'blk.0.attn_v.weight' is of type IQ2_XS; allowed: F32, F16");
+  both = {};
   both.tiny.hidden = 24;
   expect_refused(with([](W& w) {
                    w.add_tensor("blk.0.more.weight", 3, {1, 32}, std::string(20, 'x'));
