@@ -290,9 +290,30 @@ TEST(PackedWeights, SettingsMayLieBesideTheConfig) {
   std::filesystem::remove(folder / "other.safetensors");
   own["bits"] = 3;
   write_file(folder / "quantize_config.json", own.dump());
-  expect_refused([&] { load_llama(folder.path()); }, "bits is 3; allowed: 4, 8");
+  expect_refused([&] { load_llama(folder.path()); },
+                 "quantize_config.json: bits is 3; allowed: 4, 8");
+  own["bits"] = 4.0;  // as some exporters write it
+  write_file(folder / "quantize_config.json", own.dump());
+  EXPECT_EQ(sum_of(load_llama(folder.path())), sum);
   write_file(folder / "quantize_config.json", "[]");
   expect_refused([&] { load_llama(folder.path()); }, "quantize_config.json: is not a JSON object");
+}
+
+// After zero points, whose number is odd here.
+TEST(PackedWeights, OrdersAreAligned) {
+  TinyPacked packed{.method = "compressed-tensors", .group = 128, .desc_act = true};
+  packed.tiny = {.dim = 384, .hidden = 384, .layers = 1, .heads = 192, .kv_heads = 1, .vocab = 8};
+  packed.tiny.more = {{"eos_token_id", 3}};
+  const TemporaryFolder folder;
+  auto values = packed.write(folder.path());
+  const LlamaModel model = load_llama(folder.path());
+  const WeightView& keys = model.weights.layers[0].wk;
+  ASSERT_EQ(keys.rows, 2);
+  ASSERT_NE(keys.order, nullptr);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(keys.order) % alignof(std::int32_t), 0U);
+  std::vector<double> got(keys.elements());
+  keys.read(0, got.size(), got.data());
+  EXPECT_EQ(got, values["model.layers.0.self_attn.k_proj.weight"]);
 }
 
 TEST(PackedWeights, TensorsThatCannotBeRepacked) {

@@ -86,15 +86,24 @@ std::string types_text() {
   return fmt::format("{}", fmt::join(types, ", "));
 }
 
+/// Returns the files of a folder, as far as they can be listed.
+std::vector<fs::path> files_of(const fs::path& folder) {
+  std::vector<fs::path> files;
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    files.push_back(at->path());
+  }
+  return files;
+}
+
 /// Returns the only file of weights in a folder, which may have any name; an empty path if there is
 /// none or there are several.
 fs::path only_safetensors(const fs::path& folder) {
   fs::path found;
-  std::error_code none;
-  for (const auto& entry : fs::directory_iterator(folder, none)) {
-    if (entry.path().extension() != ".safetensors") continue;
+  for (const fs::path& file : files_of(folder)) {
+    if (file.extension() != ".safetensors") continue;
     if (!found.empty()) return {};
-    found = entry.path();
+    found = file;
   }
   return found;
 }
@@ -167,9 +176,7 @@ class SafetensorsReader {
 fs::path checkpoint_in(const fs::path& folder) {
   if (there(folder / "config.json")) return {};
   fs::path found;
-  std::error_code none;
-  for (const auto& entry : fs::directory_iterator(folder, none)) {
-    const fs::path& file = entry.path();
+  for (const fs::path& file : files_of(folder)) {
     const std::string name = file.filename().string();
     if (file.extension() != ".bin" || name.starts_with("tok") || name.starts_with("pytorch_model"))
       continue;
@@ -204,9 +211,9 @@ std::string config_text(const fs::path& path) {
   if (JsonFields(json, path.string()).has("quantization_config")) return std::string(file->text());
   const auto other = MappedFile::open(beside, most_model_json_bytes);
   nlohmann::json quantisation = parse_json(other->text(), beside.string());
-  if (!JsonFields(quantisation, beside.string()).has("quant_method")) {
-    quantisation["quant_method"] = "gptq";
-  }
+  const JsonFields fields(quantisation, beside.string());
+  if (!fields.has("quant_method")) quantisation["quant_method"] = "gptq";
+  if (fields.text("quant_method") != "fp8") static_cast<void>(packed_weights_in(fields));
   json["quantization_config"] = std::move(quantisation);
   return json.dump();
 }

@@ -79,7 +79,10 @@ void PackedWeights::set_group(const JsonFields& fields, std::int64_t size) {
 
 std::optional<PackedWeights> packed_weights_of(const JsonFields& config) {
   if (!config.has("quantization_config")) return std::nullopt;
-  const JsonFields fields = config.object("quantization_config");
+  return packed_weights_in(config.object("quantization_config"));
+}
+
+PackedWeights packed_weights_in(const JsonFields& fields) {
   PackedWeights packed;
   const std::string method = fields.text("quant_method", "");
   if (method == "compressed-tensors") return compressed_weights_of(fields);
@@ -202,7 +205,7 @@ WeightView WeightUnpacker::take(const std::string& name, const std::vector<std::
   view.groups = GroupedWeights{*packed_.format().quantised, m.group, *scales.dtype,
                                memory->data() + places.scales,
                                largest ? memory->data() + places.zeros : nullptr};
-  if (!order.empty()) {  // after weights whose size is a multiple of 8
+  if (!order.empty()) {
     std::byte* const to = memory->data() + places.bytes;
     std::memcpy(to, order.data(), 4 * order.size());
     view.order = reinterpret_cast<const std::int32_t*>(to);
