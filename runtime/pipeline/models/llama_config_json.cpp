@@ -25,10 +25,15 @@ struct Kind {
   std::int64_t kv_heads;  ///< 0: as many as of queries
   double norm_epsilon = 1e-6, rope_theta = 10000;
   std::int64_t head_dim = 0;  ///< 0: the hidden size over the number of heads
+  std::int64_t window = 0;    ///< that tokens attend to; 0: all
 };
 constexpr Kind kinds[] = {
-    {"llama", 2048, 0},      {"mistral", 131072, 8},   {"mixtral", 131072, 8, 1e-5, 1e6},
-    {"qwen2", 32768, 32},    {"qwen2_moe", 32768, 16}, {"qwen3", 32768, 32, 1e-6, 10000, 128},
+    {"llama", 2048, 0},
+    {"mistral", 131072, 8, 1e-6, 10000, 0, 4096},
+    {"mixtral", 131072, 8, 1e-5, 1e6},
+    {"qwen2", 32768, 32},
+    {"qwen2_moe", 32768, 16},
+    {"qwen3", 32768, 32, 1e-6, 10000, 128},
     {"qwen3_moe", 32768, 4},
 };
 
@@ -40,6 +45,11 @@ const Kind& kind_of(const JsonFields& fields) {
     known.push_back(kind.name);
   }
   fields.refuse(fmt::format("model_type is '{}'; allowed: {}", type, fmt::join(known, ", ")));
+}
+
+void check_rotated(const JsonFields& fields) {
+  if (fields.number("partial_rotary_factor", 1) == 1) return;
+  fields.refuse("partial_rotary_factor isn't 1: heads that are rotated in part");
 }
 
 /// Reads what the models differ in. Rejects features that this architecture lacks.
@@ -60,17 +70,13 @@ void read_kind(const JsonFields& fields, LlamaConfig& config) {
   }
   if (fields.flag("attention_bias", false)) config.qkv_bias = config.out_bias = true;
   config.mlp_bias = fields.flag("mlp_bias", false);
-  if (fields.number("partial_rotary_factor", 1) != 1) {
-    fields.refuse("partial_rotary_factor isn't 1: heads that are rotated in part");
-  }
+  check_rotated(fields);
 }
 
 /// Reads YaRN. Its publication's factor of rotated heads is that of the ratio of two others where
 /// there are such.
-void read_yarn(const JsonFields& fields, RopeScaling& scaling, std::int64_t positions) {
+void read_yarn(const JsonFields& fields, RopeScaling& scaling) {
   scaling.kind = RopeScaling::Kind::yarn;
-  scaling.original_positions =
-      fields.integer("original_max_position_embeddings", 1, largest_extent, positions);
   scaling.fast_rotations = fields.number("beta_fast", scaling.fast_rotations);
   scaling.slow_rotations = fields.number("beta_slow", scaling.slow_rotations);
   scaling.whole_pairs = fields.flag("truncate", true);
@@ -81,9 +87,8 @@ void read_yarn(const JsonFields& fields, RopeScaling& scaling, std::int64_t posi
   scaling.attention_factor = fields.number("attention_factor", usual);
 }
 
-/// Reads how frequencies are scaled. `positions` are those of the model. Dynamic scaling begins
-/// after them.
-RopeScaling scaling_of(const JsonFields& fields, std::int64_t positions) {
+/// Reads how frequencies are scaled. Dynamic scaling begins after the positions of the model.
+RopeScaling scaling_of(const JsonFields& model, const JsonFields& fields, std::int64_t positions) {
   RopeScaling scaling;
   for (const char* layers : {"full_attention", "sliding_attention"}) {
     if (fields.has(layers))
@@ -96,19 +101,22 @@ RopeScaling scaling_of(const JsonFields& fields, std::int64_t positions) {
     scaling.kind = RopeScaling::Kind::linear;
     return scaling;
   }
-  if (kind == "yarn") {
-    read_yarn(fields, scaling, positions);
-    return scaling;
-  }
-  if (kind != "llama3") {
+  if (kind != "llama3" && kind != "yarn") {
     fields.refuse(
         fmt::format("the kind is '{}'; allowed: default, dynamic, linear, llama3, yarn", kind));
+  }
+  // Some files have it beside the other parameters.
+  constexpr const char* original = "original_max_position_embeddings";
+  const JsonFields& has_original = fields.has(original) ? fields : model;
+  scaling.original_positions = has_original.integer(
+      original, 1, largest_extent, kind == "yarn" ? std::optional(positions) : std::nullopt);
+  if (kind == "yarn") {
+    read_yarn(fields, scaling);
+    return scaling;
   }
   scaling.kind = RopeScaling::Kind::llama3;
   scaling.low_frequency_factor = fields.number("low_freq_factor");
   scaling.high_frequency_factor = fields.number("high_freq_factor");
-  scaling.original_positions =
-      fields.integer("original_max_position_embeddings", 1, largest_extent);
   return scaling;
 }
 
@@ -119,8 +127,9 @@ void read_rope(const JsonFields& fields, LlamaConfig& config) {
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
     if (!fields.has(key)) continue;
     const JsonFields rope = fields.object(key);
+    check_rotated(rope);
     config.rope_theta = rope.number("rope_theta", config.rope_theta);
-    config.rope_scaling = scaling_of(rope, config.max_positions);
+    config.rope_scaling = scaling_of(fields, rope, config.max_positions);
   }
   // Models with YaRN are trained for the positions that it adds, which their files may not count.
   const RopeScaling& scaling = config.rope_scaling;
@@ -134,8 +143,9 @@ void read_rope(const JsonFields& fields, LlamaConfig& config) {
 /// Reads the window that tokens attend to; std::nullopt if they attend to all.
 std::optional<std::int64_t> window_of(const JsonFields& fields, std::int64_t layers) {
   constexpr const char* key = "sliding_window";
-  const std::string_view kind = kind_of(fields).name;
-  const bool always = kind == "mistral" || kind == "mixtral";
+  const Kind& kind = kind_of(fields);
+  const bool always = kind.name == "mistral" || kind.name == "mixtral";
+  if (kind.window > 0 && !fields.names(key)) return kind.window;
   if (!fields.has(key) || (!always && !fields.flag("use_sliding_window", false)))
     return std::nullopt;
   // Of Qwen, the first layers have no window.
@@ -240,8 +250,9 @@ LlamaConfig llama_config_from_json(std::string_view text, const std::string& nam
   config.layers = extent("num_hidden_layers");
   config.heads = extent("num_attention_heads");
   const Kind& kind = kind_of(fields);
-  config.kv_heads =
-      extent("num_key_value_heads", kind.kv_heads == 0 ? config.heads : kind.kv_heads);
+  // One that is null means as many as of queries, of all kinds.
+  const bool as_many = kind.kv_heads == 0 || fields.names("num_key_value_heads");
+  config.kv_heads = extent("num_key_value_heads", as_many ? config.heads : kind.kv_heads);
   if (!fields.has("head_dim") && kind.head_dim == 0 && config.dim % config.heads != 0) {
     fields.refuse(
         fmt::format("hidden_size is {} and num_attention_heads {}; the second must divide "

@@ -146,6 +146,21 @@ TEST(LlamaConfig, YarnIsRead) {
   EXPECT_FALSE(more.rope_scaling.whole_pairs);
 }
 
+// A key that is null is not one that is missing.
+TEST(LlamaConfig, NullsMeanWhatTheLibraryTakesThemFor) {
+  nlohmann::json json = TinyLlama{.kind = "mistral"}.config();
+  json["max_position_embeddings"] = 131072;
+  EXPECT_EQ(read(json).max_positions, 4096) << "the window that such models have";
+  json["sliding_window"] = nullptr;
+  EXPECT_EQ(read(json).max_positions, 131072);
+  json["num_key_value_heads"] = nullptr;
+  EXPECT_EQ(read(json).kv_heads, 4) << "as many as of queries";
+  const nlohmann::json scaling = {{"rope_type", "yarn"}, {"factor", 4}};
+  const LlamaConfig yarn =
+      read_with({{"rope_scaling", scaling}, {"original_max_position_embeddings", 16}});
+  EXPECT_EQ(yarn.rope_scaling.original_positions, 16) << "beside the other parameters";
+}
+
 // A model that would be run incorrectly is rejected, and the difference is named.
 TEST(LlamaConfig, RefusesWhatTheArchitectureDoesNotHave) {
   const std::pair<nlohmann::json, const char*> cases[] = {
@@ -158,6 +173,8 @@ TEST(LlamaConfig, RefusesWhatTheArchitectureDoesNotHave) {
        "mlp_bias is true; allowed with qwen3: false"},
       {{{"quantization_config", {{"bits", 4}}}}, "quantization_config: quant_method is ''"},
       {{{"partial_rotary_factor", 0.5}}, "partial_rotary_factor"},
+      {{{"rope_parameters", {{"rope_type", "default"}, {"partial_rotary_factor", 0.5}}}},
+       "rope_parameters: partial_rotary_factor isn't 1"},
       {{{"rope_scaling", {{"type", "longrope"}, {"factor", 2}}}}, "longrope"},
       {{{"rope_scaling", {{"type", "yarn"}, {"factor", 2}, {"beta_fast", 1}}}}, "beta_fast 1"},
       {{{"rope_scaling", {{"type", "yarn"}, {"factor", 2}, {"attention_factor", 0}}}},

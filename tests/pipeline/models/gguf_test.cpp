@@ -229,6 +229,8 @@ TEST_F(Gguf, RefusesModelsThatItWouldGetWrong) {
   expect_refused(with([](W& w) { w.add_f32("llama.logit_scale", 2); }), "llama.logit_scale");
   expect_refused(with([](W& w) { w.add_u32("llama.attention.value_length", 2); }),
                  "isn't llama.attention.key_length");
+  expect_refused(with([](W& w) { w.add_flag("llama.attention.causal", false); }),
+                 "llama.attention.causal is false; allowed: true");
   expect_refused(with([](W& w) { w.add_text("general.type", "adapter"); }), "is 'adapter'");
   expect_refused(with([](W& w) { w.add_u32("llama.block_count", 2); }), "occurs twice");
   expect_refused(with([](W& w) { w.add_tensor("blk.1.attn_q.bias", 0, {1}, "1234"); }),

@@ -183,6 +183,10 @@ TEST(PackedWeights, ConfigsThatCannotBeRepacked) {
       {{{"group_size", 192}}, "group_size is 192"},
       {{{"group_size", 96}}, "group_size is 96"},
       {{{"version", "gemv"}}, "version is 'gemv'; allowed: gemm"},
+      {{{"version", nullptr}, {"format", "gemv"}}, "format is 'gemv'; allowed: gemm"},
+      {{{"quant_method", "gptq"}, {"format", "marlin"}}, "format is 'marlin'; allowed: gptq"},
+      {{{"quant_method", "modelopt"}, {"quant_algo", "NVFP4"}},
+       "quant_algo is 'NVFP4'; allowed: FP8"},
       {{{"quant_method", "gptq"}, {"checkpoint_format", "marlin"}}, "'marlin'; allowed: gptq"},
       {{{"quant_method", "gptq"}, {"dynamic", {{"a", 1}}}}, "dynamic"},
   };
@@ -297,6 +301,25 @@ TEST(PackedWeights, SettingsMayLieBesideTheConfig) {
   EXPECT_EQ(sum_of(load_llama(folder.path())), sum);
   write_file(folder / "quantize_config.json", "[]");
   expect_refused([&] { load_llama(folder.path()); }, "quantize_config.json: is not a JSON object");
+}
+
+// GPTQ's second form has other zero points, also where it is called a format.
+TEST(PackedWeights, NewerNamesOfKeysAreRead) {
+  TinyPacked packed{.method = "gptq", .second = true};
+  const TemporaryFolder folder;
+  packed.write(folder.path());
+  const double sum = sum_of(load_llama(folder.path()));
+  packed.more = {{"checkpoint_format", nullptr}, {"format", "gptq_v2"}};
+  packed.write(folder.path());
+  EXPECT_EQ(sum_of(load_llama(folder.path())), sum);
+  packed = {.method = "compressed-tensors"};
+  packed.write(folder.path());
+  const double other = sum_of(load_llama(folder.path()));
+  nlohmann::json config = packed.config();
+  config["compression_config"] = config["quantization_config"];
+  config.erase("quantization_config");
+  write_file(folder / "config.json", config.dump());
+  EXPECT_EQ(sum_of(load_llama(folder.path())), other);
 }
 
 // After zero points, whose number is odd here.

@@ -121,6 +121,27 @@ TEST_F(ScaledWeights, ThoseOfFbgemmAreRead) {
   EXPECT_EQ(sum_of(load()), sum);
 }
 
+// NVIDIA's ModelOpt has its settings in the config, or in a file beside it.
+TEST_F(ScaledWeights, ThoseOfModelOptAreRead) {
+  const TinyFp8 file{.scales = TinyFp8::Scales::tensor, .input_scales = true};
+  file.write(folder_.path());
+  const double sum = sum_of(load());
+  nlohmann::json config = file.config(), settings = {{"quant_algo", "FP8"}};
+  config.erase("quantization_config");
+  write_file(folder_ / "config.json", config.dump());
+  write_file(folder_ / "hf_quant_config.json", nlohmann::json{{"quantization", settings}}.dump());
+  EXPECT_EQ(sum_of(load()), sum);
+  write_file(folder_ / "hf_quant_config.json", R"({"quantization": {"quant_algo": "NVFP4"}})");
+  expect_refused([&] { load(); },
+                 "hf_quant_config.json: quantization_config: quant_algo is 'NVFP4'; allowed: FP8");
+  write_file(folder_ / "hf_quant_config.json", "{}");
+  expect_refused([&] { load(); }, "hf_quant_config.json: has no quantization");
+  settings["quant_method"] = "modelopt";
+  config["quantization_config"] = settings;
+  write_file(folder_ / "config.json", config.dump());
+  EXPECT_EQ(sum_of(load()), sum);
+}
+
 // The first versions of compressed-tensors called their format so. Scales of caches, which such
 // files have, are not used.
 TEST_F(ScaledWeights, NaiveQuantisedFp8IsRead) {

@@ -90,6 +90,9 @@ void refuse_others(const GgufMetadata& metadata) {
                     fmt::format("is '{}'; allowed: {}", shown_text(*architecture),
                                 fmt::join(architectures, ", ")));
   }
+  if (!metadata.flag(key_of(metadata, "attention.causal"), true)) {
+    metadata.refuse(key_of(metadata, "attention.causal"), "is false; allowed: true");
+  }
   for (const char* name : {"attention.scale", "logit_scale", "embedding_scale", "residual_scale"}) {
     const std::string key = key_of(metadata, name);
     if (metadata.number(key, 0) != 0) {

@@ -201,20 +201,42 @@ void add_ends(const fs::path& folder, LlamaConfig& config) {
   }
 }
 
+/// Returns a quantize_config.json as quantization_config. What is wrong with it is refused here, by
+/// its name.
+nlohmann::json settings_of_gptq(const fs::path& path) {
+  const auto file = MappedFile::open(path, most_model_json_bytes);
+  nlohmann::json json = parse_json(file->text(), path.string());
+  const JsonFields fields(json, path.string());
+  if (!fields.has("quant_method")) json["quant_method"] = "gptq";
+  if (fields.text("quant_method") != "fp8") static_cast<void>(packed_weights_in(fields));
+  return json;
+}
+
+/// The same of a hf_quant_config.json.
+nlohmann::json settings_of_modelopt(const fs::path& path) {
+  const auto file = MappedFile::open(path, most_model_json_bytes);
+  const nlohmann::json json = parse_json(file->text(), path.string());
+  static_cast<void>(JsonFields(json, path.string()).object("quantization").text("quant_algo"));
+  nlohmann::json settings = json.at("quantization");
+  settings["quant_method"] = "modelopt";
+  const nlohmann::json config = {{"quantization_config", settings}};
+  static_cast<void>(scaled_weights_of(JsonFields(config, path.string())));
+  return settings;
+}
+
 }  // namespace
 
 std::string config_text(const fs::path& path) {
   const auto file = MappedFile::open(path, most_model_json_bytes);
-  const fs::path beside = path.parent_path() / "quantize_config.json";
-  if (path.filename() != "config.json" || !there(beside)) return std::string(file->text());
+  const fs::path gptq = path.parent_path() / "quantize_config.json",
+                 modelopt = path.parent_path() / "hf_quant_config.json";
+  if (path.filename() != "config.json" || (!there(gptq) && !there(modelopt))) {
+    return std::string(file->text());
+  }
   nlohmann::json json = parse_json(file->text(), path.string());
-  if (JsonFields(json, path.string()).has("quantization_config")) return std::string(file->text());
-  const auto other = MappedFile::open(beside, most_model_json_bytes);
-  nlohmann::json quantisation = parse_json(other->text(), beside.string());
-  const JsonFields fields(quantisation, beside.string());
-  if (!fields.has("quant_method")) quantisation["quant_method"] = "gptq";
-  if (fields.text("quant_method") != "fp8") static_cast<void>(packed_weights_in(fields));
-  json["quantization_config"] = std::move(quantisation);
+  if (quantisation_of(JsonFields(json, path.string()))) return std::string(file->text());
+  json["quantization_config"] =
+      there(gptq) ? settings_of_gptq(gptq) : settings_of_modelopt(modelopt);
   return json.dump();
 }
 

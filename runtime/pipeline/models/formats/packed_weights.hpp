@@ -46,6 +46,10 @@ struct PackedWeights {
   }
 };
 
+/// Returns quantization_config of a config.json, which older versions of compressed-tensors call
+/// compression_config; std::nullopt if there is none.
+std::optional<JsonFields> quantisation_of(const JsonFields& config);
+
 /// Reads quantization_config of a config.json; std::nullopt if there is none. Throws Error for
 /// other methods, and for what can't be repacked: other numbers of bits, groups and versions.
 std::optional<PackedWeights> packed_weights_of(const JsonFields& config);

@@ -97,11 +97,16 @@ ScaledCheckpoint read_compressed(const JsonFields& fields) {
 }  // namespace
 
 std::optional<ScaledCheckpoint> scaled_weights_of(const JsonFields& config) {
-  if (!config.has("quantization_config")) return std::nullopt;
-  const JsonFields fields = config.object("quantization_config");
+  const auto found = quantisation_of(config);
+  if (!found) return std::nullopt;
+  const JsonFields& fields = *found;
   const std::string method = fields.text("quant_method", "");
   if (method == "fp8") return ScaledCheckpoint{{.blocks = has_blocks(fields, "weight_block_size")}};
   if (method == "fbgemm_fp8") return ScaledCheckpoint{};
+  if (method == "modelopt") {
+    check_word(fields, "quant_algo", "", {"FP8"});
+    return ScaledCheckpoint{};
+  }
   if (method != "compressed-tensors") return std::nullopt;
   if (fields.text("format", "") == "pack-quantized") return std::nullopt;
   return read_compressed(fields);

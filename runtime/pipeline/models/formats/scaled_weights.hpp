@@ -23,8 +23,8 @@ struct ScaledCheckpoint {
 
 /// Reads quantization_config of a config.json; std::nullopt unless it says that weights are fp8 or
 /// integers of eight bits: its quant_method is fp8, as in DeepSeek's and AutoFP8's folders,
-/// fbgemm_fp8, or compressed-tensors in the format float-quantized, int-quantized or
-/// naive-quantized. Throws Error for what can't be read.
+/// fbgemm_fp8, modelopt with FP8, or compressed-tensors in the format float-quantized,
+/// int-quantized or naive-quantized. Throws Error for what can't be read.
 std::optional<ScaledCheckpoint> scaled_weights_of(const JsonFields& config);
 
 /// Reads weights of eight bits as folders of Hugging Face store them. A projection [n, k] has
