@@ -30,7 +30,7 @@ struct TinyFp8 {
   }
 
   const char* name() const {
-    if (integers) return scales == Scales::rows ? "integers, rows" : "integers, tensor";
+    if (integers) return scales == Scales::rows ? "integers_rows" : "integers_tensor";
     return scales == Scales::blocks ? "blocks" : scales == Scales::rows ? "rows" : "tensor";
   }
 

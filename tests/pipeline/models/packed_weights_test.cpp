@@ -299,6 +299,8 @@ TEST(PackedWeights, SettingsMayLieBesideTheConfig) {
   own["bits"] = 4.0;  // as some exporters write it
   write_file(folder / "quantize_config.json", own.dump());
   EXPECT_EQ(sum_of(load_llama(folder.path())), sum);
+  const auto load = [&] { load_llama(folder.path()); };
+  EXPECT_GT(refused_mutations(folder / "quantize_config.json", 50, false, load), 10);
   write_file(folder / "quantize_config.json", "[]");
   expect_refused([&] { load_llama(folder.path()); }, "quantize_config.json: is not a JSON object");
 }

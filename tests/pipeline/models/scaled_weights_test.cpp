@@ -131,6 +131,7 @@ TEST_F(ScaledWeights, ThoseOfModelOptAreRead) {
   write_file(folder_ / "config.json", config.dump());
   write_file(folder_ / "hf_quant_config.json", nlohmann::json{{"quantization", settings}}.dump());
   EXPECT_EQ(sum_of(load()), sum);
+  EXPECT_GT(refused_mutations(folder_ / "hf_quant_config.json", 200, true, [&] { load(); }), 100);
   write_file(folder_ / "hf_quant_config.json", R"({"quantization": {"quant_algo": "NVFP4"}})");
   expect_refused([&] { load(); },
                  "hf_quant_config.json: quantization_config: quant_algo is 'NVFP4'; allowed: FP8");
