@@ -96,14 +96,14 @@ RopeScaling scaling_of(const JsonFields& model, const JsonFields& fields, std::i
   }
   const std::string kind = fields.text("rope_type", fields.text("type", "default"));
   if (kind == "default" || kind == "dynamic") return scaling;
+  if (kind != "linear" && kind != "llama3" && kind != "yarn") {
+    fields.refuse(fmt::format("the kind is '{}'; allowed: default, dynamic, linear, llama3, yarn",
+                              kind.substr(0, 40)));
+  }
   scaling.factor = fields.number("factor");
   if (kind == "linear") {
     scaling.kind = RopeScaling::Kind::linear;
     return scaling;
-  }
-  if (kind != "llama3" && kind != "yarn") {
-    fields.refuse(
-        fmt::format("the kind is '{}'; allowed: default, dynamic, linear, llama3, yarn", kind));
   }
   // Some files have it beside the other parameters.
   constexpr const char* original = "original_max_position_embeddings";

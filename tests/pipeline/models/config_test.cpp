@@ -175,7 +175,7 @@ TEST(LlamaConfig, RefusesWhatTheArchitectureDoesNotHave) {
       {{{"partial_rotary_factor", 0.5}}, "partial_rotary_factor"},
       {{{"rope_parameters", {{"rope_type", "default"}, {"partial_rotary_factor", 0.5}}}},
        "rope_parameters: partial_rotary_factor isn't 1"},
-      {{{"rope_scaling", {{"type", "longrope"}, {"factor", 2}}}}, "longrope"},
+      {{{"rope_scaling", {{"type", "longrope"}}}}, "longrope"},
       {{{"rope_scaling", {{"type", "yarn"}, {"factor", 2}, {"beta_fast", 1}}}}, "beta_fast 1"},
       {{{"rope_scaling", {{"type", "yarn"}, {"factor", 2}, {"attention_factor", 0}}}},
        "attention_factor is 0"},
