@@ -23,18 +23,15 @@ struct Kind {
   std::string_view name;
   std::int64_t max_positions;
   std::int64_t kv_heads;  ///< 0: as many as of queries
-  double norm_epsilon = 1e-6, rope_theta = 10000;
-  std::int64_t head_dim = 0;  ///< 0: the hidden size over the number of heads
-  std::int64_t window = 0;    ///< that tokens attend to; 0: all
+  double norm_epsilon, rope_theta;
+  std::int64_t head_dim;  ///< 0: the hidden size over the number of heads
+  std::int64_t window;    ///< that tokens attend to, of Qwen if use_sliding_window; 0: all
 };
 constexpr Kind kinds[] = {
-    {"llama", 2048, 0},
-    {"mistral", 131072, 8, 1e-6, 10000, 0, 4096},
-    {"mixtral", 131072, 8, 1e-5, 1e6},
-    {"qwen2", 32768, 32},
-    {"qwen2_moe", 32768, 16},
-    {"qwen3", 32768, 32, 1e-6, 10000, 128},
-    {"qwen3_moe", 32768, 4},
+    {"llama", 2048, 0, 1e-6, 10000, 0, 0},          {"mistral", 131072, 8, 1e-6, 10000, 0, 4096},
+    {"mixtral", 131072, 8, 1e-5, 1e6, 0, 0},        {"qwen2", 32768, 32, 1e-6, 10000, 0, 4096},
+    {"qwen2_moe", 32768, 16, 1e-6, 10000, 0, 4096}, {"qwen3", 32768, 32, 1e-6, 10000, 128, 4096},
+    {"qwen3_moe", 32768, 4, 1e-6, 10000, 0, 4096},
 };
 
 const Kind& kind_of(const JsonFields& fields) {
@@ -144,14 +141,18 @@ void read_rope(const JsonFields& fields, LlamaConfig& config) {
 std::optional<std::int64_t> window_of(const JsonFields& fields, std::int64_t layers) {
   constexpr const char* key = "sliding_window";
   const Kind& kind = kind_of(fields);
-  const bool always = kind.name == "mistral" || kind.name == "mixtral";
-  if (kind.window > 0 && !fields.names(key)) return kind.window;
-  if (!fields.has(key) || (!always && !fields.flag("use_sliding_window", false)))
+  const bool qwen = kind.name.starts_with("qwen");
+  if (kind.name == "llama" || (qwen && !fields.flag("use_sliding_window", false))) {
     return std::nullopt;
-  // Of Qwen, the first layers have no window.
+  }
+  // Of most kinds of Qwen, the first layers have no window.
   const std::int64_t first = fields.integer("max_window_layers", 0, largest_extent, 28);
-  if (!always && !fields.has("layer_types") && first >= layers) return std::nullopt;
-  return fields.integer(key, 1, largest_extent);
+  if (qwen && kind.name != "qwen3_moe" && !fields.has("layer_types") && first >= layers) {
+    return std::nullopt;
+  }
+  const bool usual = !fields.names(key) && kind.window > 0;
+  if (!usual && !fields.has(key)) return std::nullopt;
+  return usual ? kind.window : fields.integer(key, 1, largest_extent);
 }
 
 /// Returns the layers that mlp_only_layers lists.

@@ -119,8 +119,15 @@ TEST(LlamaConfig, WindowsAndDynamicScalingLimitPositions) {
   EXPECT_EQ(positions(qwen), 20);
   qwen["max_window_layers"] = 2;  // of two layers
   EXPECT_EQ(positions(qwen), 32);
+  qwen["model_type"] = "qwen3_moe";  // of which all layers have the window
+  qwen.update({{"num_experts", 4}, {"num_experts_per_tok", 2}, {"moe_intermediate_size", 8}});
+  EXPECT_EQ(positions(qwen), 20);
+  qwen["model_type"] = "qwen2";
   qwen["layer_types"] = {"full_attention", "sliding_attention"};
   EXPECT_EQ(positions(qwen), 20);
+  qwen.erase("sliding_window");
+  qwen["max_position_embeddings"] = 32768;
+  EXPECT_EQ(positions(qwen), 4096);
   const LlamaConfig dynamic = read_with({{"rope_scaling", {{"type", "dynamic"}, {"factor", 2}}}});
   EXPECT_EQ(dynamic.rope_scaling.kind, RopeScaling::Kind::none);
   EXPECT_EQ(dynamic.max_positions, 32);
