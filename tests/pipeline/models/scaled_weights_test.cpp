@@ -68,6 +68,9 @@ TEST_F(ScaledWeights, WeightsWithoutActivationsAreNumbersOnDevices) {
     EXPECT_EQ(decoded_matrices(model.weights, DType::bf16).counts,
               (std::map<std::string, std::int64_t>{{integers ? "int8" : "fp8", 14}}));
     EXPECT_TRUE(llama_config_from_file(folder_ / "config.json").formats.layers.empty());
+    file.tiny.kind = "mixtral";
+    file.write(folder_.path());
+    EXPECT_TRUE(load().config.formats.layers.empty()) << "experts are numbers, too";
   }
 }
 
