@@ -186,7 +186,7 @@ WeightView ScaledReader::take(const std::string& name, const std::vector<std::in
   }
   ScaledFormat format{*numbers, false};
   memory_.push_back(scales_of(name, n, k, format));
-  if (integers) check_zero_points(name + "_zero_point");
+  check_zero_points(name + "_zero_point");
   WeightView view{DType::bf16, n, k, stored.data.data()};
   view.decoded = checkpoint_.weights_only;
   view.scaled = ScaledWeights{format, memory_.back()->data()};

@@ -35,7 +35,7 @@ std::optional<ScaledCheckpoint> scaled_weights_of(const JsonFields& config);
 ///   (DeepSeek)
 /// - `weight_scale` of the same shape; [n, 1] or [n], of rows; or [1] or a scalar, of all weights
 ///
-/// `weight_zero_point` of integers must be 0.
+/// A `weight_zero_point` must be 0.
 ///
 /// `input_scale`, the scale of static activations, is not used: activations have a scale for each
 /// row, which is found when they are quantised. Nor are scales of keys, values and results that a
