@@ -27,7 +27,11 @@ FIELDS = {
     "q5_k": (("d", 2), ("e", 2), ("scales", 12), ("high", 32), ("low", 128)),
     "q2_k": (("scales", 16), ("low", 64), ("d", 2), ("e", 2)),
     "iq4_xs": (("d", 2), ("scales_high", 2), ("scales", 4), ("low", 128)),
+    "mxfp4": (("exponent", 1), ("low", 16)),
+    "tq1_0": (("digits", 52), ("d", 2)),
+    "tq2_0": (("low", 64), ("d", 2)),
 }
+E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6])
 IQ4 = np.array([-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113])
 
 
@@ -50,6 +54,16 @@ def columns(data, width, run):
 
 def signed(data):
     return data.view(np.int8).astype(np.int64)
+
+
+def digits(data):
+    """Returns five digits to the base of 3 of each byte, the highest one of all bytes first: a byte is 256/243 of the
+    number, rounded up."""
+    rest, result = data.astype(np.int64) * 243 // 256, []
+    for power in (81, 27, 9, 3, 1):
+        result.append(rest // power)
+        rest = rest % power
+    return np.concatenate(result, axis=1)
 
 
 def k_scales(scales):
@@ -95,6 +109,12 @@ def decode(kind, block):
         return d * spread(q3_scales(scales), 16) * (q - 4)
     if kind == "q2_k":
         return d * spread(scales & 15, 16) * columns(low, 2, 32) - e * spread(scales >> 4, 16)
+    if kind == "mxfp4":
+        return np.exp2(block["exponent"].astype(np.float64) - 127) * E2M1[columns(low, 4, 16)]
+    if kind == "tq2_0":
+        return d * (columns(low, 2, 32) - 1)
+    if kind == "tq1_0":
+        return d * (np.concatenate([digits(part) for part in np.split(block["digits"], [32, 48], axis=1)], axis=1)[:, :256] - 1)
     assert kind == "iq4_xs"
     factors = columns(scales, 4, 1) + 16 * columns(block["scales_high"], 2, 1) - 32
     return d * spread(factors, 32) * IQ4[columns(low, 4, 16)]
@@ -108,6 +128,11 @@ def random_blocks(kind, count, draw):
         if name in ("d", "e"):
             sizes = draw.choice([-1, 1], (count, 1)) * np.exp2(-12 * draw.random((count, 1)))
             fields[name] = sizes.astype("<f2").view(np.uint8)
+        elif name == "digits":
+            numbers = draw.integers(0, 243, (count, size))
+            fields[name] = ((numbers * 256 + 242) // 243).astype(np.uint8)
+        elif name == "exponent":
+            fields[name] = draw.integers(0, 255, (count, size), np.uint8)
         else:
             fields[name] = draw.integers(0, 256, (count, size), np.uint8)
     return fields

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "kernels/model/weight_formats.hpp"
 #include "runtime/device/dtype.hpp"
 
 namespace greta::kernels {
@@ -177,6 +178,60 @@ void decode_q6_k(const std::byte* block, double* values) {
   }
 }
 
+void decode_mxfp4(const std::byte* block, double* values) {
+  const double scale = e8m0_value(unsigned_at(block, 0));
+  for (std::size_t i = 0; i < 32; ++i) values[i] = scale * e2m1_value(half_at(block + 1, i));
+}
+
+/// Returns a digit of tq1_0.
+int digit_at(const std::byte* data, std::size_t index) {
+  constexpr std::array<unsigned, 5> powers{1, 3, 9, 27, 81};
+  std::size_t byte = index % 32, digit = index / 32;
+  if (index >= 240) {
+    byte = 48 + index % 4, digit = (index - 240) / 4;
+  } else if (index >= 160) {
+    byte = 32 + index % 16, digit = (index - 160) / 16;
+  }
+  const auto bits = std::to_integer<unsigned>(data[byte]) * powers[digit] & 255;
+  return static_cast<int>(bits * 3 >> 8);
+}
+
+/// The integers of blocks with one scale and nothing else.
+struct Ternary {
+  int (*quant)(const std::byte* data, std::size_t index);
+  std::size_t scale;
+};
+constexpr Ternary tq1_0{digit_at, 52}, tq2_0{pair_at, 64};
+
+void decode_ternary(const Ternary& format, const std::byte* block, double* values) {
+  const double scale = f16_at(block + format.scale);
+  for (std::size_t i = 0; i < 256; ++i) values[i] = scale * (format.quant(block, i) - 1);
+}
+void decode_tq1_0(const std::byte* block, double* values) {
+  decode_ternary(tq1_0, block, values);
+}
+void decode_tq2_0(const std::byte* block, double* values) {
+  decode_ternary(tq2_0, block, values);
+}
+
+/// Makes q4_k of it, whose factors and minima are all 1.
+void rewrite_ternary(const Ternary& format, const std::byte* block, std::byte* to) {
+  std::memset(to, 0, 144);
+  for (std::size_t at : {0, 2}) std::memcpy(to + at, block + format.scale, 2);
+  std::memset(to + 4, 1, 8);
+  std::memset(to + 12, 0x11, 4);
+  for (std::size_t i = 0; i < 256; ++i) {
+    to[16 + i / 64 * 32 + i % 32] |=
+        static_cast<std::byte>(format.quant(block, i) << (i % 64 < 32 ? 0 : 4));
+  }
+}
+void rewrite_tq1_0(const std::byte* block, std::byte* to) {
+  rewrite_ternary(tq1_0, block, to);
+}
+void rewrite_tq2_0(const std::byte* block, std::byte* to) {
+  rewrite_ternary(tq2_0, block, to);
+}
+
 void rewrite_q5_0(const std::byte* block, std::byte* to) {
   std::memcpy(to, block, 2);
   for (std::size_t i = 0; i < 32; ++i) {
@@ -208,9 +263,10 @@ void rewrite_q3_k(const std::byte* block, std::byte* to) {
 }
 
 /// In the order of BlockFormat.
-constexpr std::array decoders{decode_q8_0, decode_q4_0,   decode_q4_k, decode_q6_k,
-                              decode_q5_0, decode_iq4_nl, decode_q3_k, decode_q4_1,
-                              decode_q5_1, decode_q5_k,   decode_q2_k, decode_iq4_xs};
+constexpr std::array decoders{decode_q8_0,  decode_q4_0,   decode_q4_k, decode_q6_k,
+                              decode_q5_0,  decode_iq4_nl, decode_q3_k, decode_q4_1,
+                              decode_q5_1,  decode_q5_k,   decode_q2_k, decode_iq4_xs,
+                              decode_mxfp4, decode_tq1_0,  decode_tq2_0};
 static_assert(decoders.size() == block_format_table.size());
 
 }  // namespace
@@ -235,9 +291,21 @@ void rewrite_blocks(BlockFormat from, const std::byte* data, std::size_t blocks,
   if (!same || *same == from) throw std::logic_error("blocks that have no other format");
   const auto rewrite = from == BlockFormat::q5_0     ? rewrite_q5_0
                        : from == BlockFormat::iq4_nl ? rewrite_iq4_nl
+                       : from == BlockFormat::tq1_0  ? rewrite_tq1_0
+                       : from == BlockFormat::tq2_0  ? rewrite_tq2_0
                                                      : rewrite_q3_k;
   for (std::size_t i = 0; i < blocks; ++i) {
     rewrite(data + i * block_traits(from).bytes, to + i * block_traits(*same).bytes);
+  }
+}
+
+void split_mxfp4(const std::byte* data, std::size_t blocks, std::byte* codes, std::byte* scales) {
+  for (std::size_t i = 0; i < blocks; ++i, data += 17, codes += 16) {
+    scales[i] = data[0];
+    for (std::size_t at = 0; at < 16; ++at) {
+      codes[at] =
+          static_cast<std::byte>(half_at(data + 1, 2 * at) | half_at(data + 1, 2 * at + 1) << 4);
+    }
   }
 }
 

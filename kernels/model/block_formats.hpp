@@ -45,6 +45,18 @@ namespace greta::kernels {
 ///   in its low half for g below 8, and the high 2 bits in b[8 + g % 4] from bit g / 4 * 2 on. The
 ///   same as q6_k.
 ///
+/// - tq1_0: 256 elements in 54 bytes. 52 bytes of digits 0, 1 or 2 to the base of 3; scale d. Digit
+///   i of byte b is 3 (b * 3^i mod 256) / 256, rounded down. Digit i of the first 32 bytes are
+///   elements 32i and up, of the next 16 bytes elements 160 + 16i and up, and of the last 4, which
+///   have four digits, elements 240 + 4i and up. An element is d * (digit - 1). The same as q4_k.
+/// - tq2_0: 256 elements in 66 bytes. 64 bytes with q of 2 bits, in the order of q3_k's low bits;
+///   scale d. Element i is d * (q[i] - 1). The same as q4_k.
+///
+/// The weights of this one are those of WeightFormat::mxfp4, whose scales lie beside
+/// (split_mxfp4()):
+///
+/// - mxfp4: 32 elements in 17 bytes. scale e8m0; 16 bytes of e2m1, as q of q4_0.
+///
 /// No kernel reads these, so they become numbers:
 ///
 /// - q4_1, q5_1: 32 elements in 20 and 24 bytes. scale d; offset m; then as q4_0 and q5_0. Element
@@ -73,7 +85,10 @@ enum class BlockFormat : std::uint8_t {
   q5_1,
   q5_k,
   q2_k,
-  iq4_xs
+  iq4_xs,
+  mxfp4,
+  tq1_0,
+  tq2_0
 };
 
 struct BlockFormatTraits {
@@ -97,6 +112,9 @@ inline constexpr std::array block_format_table{
     BlockFormatTraits{BlockFormat::q5_k, "q5_k", 256, 176},
     BlockFormatTraits{BlockFormat::q2_k, "q2_k", 256, 84},
     BlockFormatTraits{BlockFormat::iq4_xs, "iq4_xs", 256, 136},
+    BlockFormatTraits{BlockFormat::mxfp4, "mxfp4", 32, 17},
+    BlockFormatTraits{BlockFormat::tq1_0, "tq1_0", 256, 54},
+    BlockFormatTraits{BlockFormat::tq2_0, "tq2_0", 256, 66},
 };
 
 constexpr const BlockFormatTraits& block_traits(BlockFormat format) {
@@ -112,16 +130,20 @@ std::optional<BlockFormat> block_format_from_string(std::string_view name);
 /// gives such elements. `data` needs no alignment.
 void decode_blocks(BlockFormat format, const std::byte* data, std::size_t blocks, double* values);
 
-/// Returns the format in which kernels read exactly the same weights: itself, or another one with
+/// Returns the blocks in which kernels read exactly the same weights: itself, or another one with
 /// as many elements in a block; std::nullopt if there is none.
 constexpr std::optional<BlockFormat> same_weights(BlockFormat format) {
   if (format <= BlockFormat::q6_k) return format;
   if (format <= BlockFormat::iq4_nl) return BlockFormat::q8_0;
   if (format == BlockFormat::q3_k) return BlockFormat::q6_k;
+  if (format == BlockFormat::tq1_0 || format == BlockFormat::tq2_0) return BlockFormat::q4_k;
   return std::nullopt;
 }
 
 /// Writes consecutive blocks in the format same_weights(from), which must be another one.
 void rewrite_blocks(BlockFormat from, const std::byte* data, std::size_t blocks, std::byte* to);
+
+/// Writes consecutive blocks of mxfp4 as 16 bytes of codes in the order of weights, and a scale.
+void split_mxfp4(const std::byte* data, std::size_t blocks, std::byte* codes, std::byte* scales);
 
 }  // namespace greta::kernels

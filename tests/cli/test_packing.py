@@ -73,6 +73,7 @@ class Packing(RunCase):
         model = ("model", MODEL, "--quantize", "mxfp4", "--dtype", "f16", "--prompt-len", 4, "--gen-len", 4)
         result = self.run_tune(*model, "--packing", "any", "--budget", "24s", "--no-lock", *own, timeout=limit(200))
         self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(len(re.findall(r"(?m)^\d+ s of half of --budget 24s$", result.stderr)), 2, result.stderr)
         rows, panels = re.fullmatch(r"(?s)packing rows\n(.*)\npacking panels\n(.*)", result.stdout).groups()
         self.assertRegex(rows, rf"(?m)^{PRODUCT}m=1 n=128 k=64 .* (for --packing auto|yes)")
         self.assertNotIn("packing=panels", rows)

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/model/block_formats.hpp"
@@ -57,6 +59,12 @@ struct RandomBlocks {
         return pack_q3_k(size / (32 * 4));
       case q2_k:
         return pack_q2_k(size / (15 * 3));
+      case mxfp4:
+        return pack_mxfp4(size / 6);
+      case tq1_0:
+        return pack_tq1_0(size);
+      case tq2_0:
+        return pack_tq2_0(size);
     }
   }
   int draw(int least, int most) {
@@ -189,6 +197,45 @@ struct RandomBlocks {
       put((five ? 48 : 16) + g / 2 * 32 + i % 32, g % 2 == 0 ? 0 : 4, 4, quant);
       if (five) put(16 + i % 32, static_cast<int>(g), 1, quant >> 4);
       values.push_back(scale * factors[g] * quant - least * minima[g]);
+    }
+  }
+  void pack_mxfp4(double size) {
+    const int exponent = static_cast<int>(std::lround(std::log2(size))) + draw(-1, 1);
+    put(0, 0, 8, exponent + 127);
+    for (const int quant : put_halves(1)) {
+      const int power = quant >> 1 & 3, half = quant & 1;  // without a power, halves alone
+      const double number = power == 0 ? 0.5 * half : std::ldexp(1 + 0.5 * half, power - 1);
+      values.push_back(std::ldexp(quant < 8 ? number : -number, exponent));
+    }
+  }
+  /// Five numbers to the base of 3 as the byte that is the least one of at least their share of
+  /// 243.
+  void pack_tq1_0(double size) {
+    const double scale = scale_at(52, size);
+    std::array<int, 256> digits{};
+    for (int& digit : digits) {
+      digit = draw(0, 2);
+      values.push_back(scale * (digit - 1));
+    }
+    std::size_t byte = 0, first = 0;
+    for (const auto& [width, count] : {std::pair<std::size_t, int>(32, 5), {16, 5}, {4, 4}}) {
+      for (std::size_t at = 0; at < width; ++at, ++byte) {
+        int number = 0;
+        for (int digit = 0; digit < 5; ++digit) {
+          const std::size_t i = first + static_cast<std::size_t>(digit) * width + at;
+          number = 3 * number + (digit < count ? digits[i] : 0);
+        }
+        put(byte, 0, 8, (number * 256 + 242) / 243);
+      }
+      first += width * static_cast<std::size_t>(count);
+    }
+  }
+  void pack_tq2_0(double size) {
+    const double scale = scale_at(64, size);
+    for (std::size_t i = 0; i < 256; ++i) {
+      const int quant = draw(0, 2);
+      put_pair(0, i, quant);
+      values.push_back(scale * (quant - 1));
     }
   }
   void pack_q6_k(double size) {

@@ -9,31 +9,36 @@
 #include "kernels/model/byte_formats.hpp"
 #include "tests/pipeline/model_files.hpp"
 
-/// Small checkpoints of fp8 for tests, as Hugging Face's folders have them.
+/// Small checkpoints of numbers of eight bits for tests, as Hugging Face's folders have them.
 namespace greta::test {
 
-/// A Llama whose projections are e4m3, with random codes and scales.
+/// A Llama whose projections are e4m3 or integers, with random codes and scales.
 struct TinyFp8 {
   enum class Scales { blocks, rows, tensor };
   Scales scales = Scales::blocks;
   TinyLlama tiny{.dim = 128, .hidden = 272, .heads = 8, .kv_heads = 4, .dtype = DType::bf16};
   bool input_scales = false;  ///< scales of static activations, which AutoFP8 adds
+  bool integers = false;      ///< int-quantized, with scales of rows or of all weights
+  bool weights_only = false;  ///< of compressed-tensors: activations stay numbers
 
   static std::vector<TinyFp8> kinds() {
     return {{.scales = Scales::blocks},
             {.scales = Scales::rows},
-            {.scales = Scales::tensor, .input_scales = true}};
+            {.scales = Scales::tensor, .input_scales = true},
+            {.scales = Scales::rows, .integers = true},
+            {.scales = Scales::tensor, .input_scales = true, .integers = true}};
   }
 
   const char* name() const {
+    if (integers) return scales == Scales::rows ? "integers_rows" : "integers_tensor";
     return scales == Scales::blocks ? "blocks" : scales == Scales::rows ? "rows" : "tensor";
   }
 
   nlohmann::json config() const {
     nlohmann::json json = tiny.config();
     nlohmann::json& quantisation = json["quantization_config"];
-    if (scales == Scales::rows) {
-      quantisation = {{"quant_method", "compressed-tensors"}, {"format", "float-quantized"}};
+    if (scales == Scales::rows || integers) {
+      quantisation = compressed_config();
     } else {
       quantisation = {{"quant_method", "fp8"}, {"activation_scheme", "dynamic"}};
       if (scales == Scales::blocks) quantisation["weight_block_size"] = {128, 128};
@@ -42,7 +47,35 @@ struct TinyFp8 {
     return json;
   }
 
+  /// As llm-compressor writes it.
+  nlohmann::json compressed_config() const {
+    const char* const type = integers ? "int" : "float";
+    const nlohmann::json weights = {{"num_bits", 8},
+                                    {"type", type},
+                                    {"strategy", scales == Scales::rows ? "channel" : "tensor"},
+                                    {"symmetric", true},
+                                    {"dynamic", false}};
+    nlohmann::json activations = {{"num_bits", 8},
+                                  {"type", type},
+                                  {"strategy", input_scales ? "tensor" : "token"},
+                                  {"symmetric", true},
+                                  {"dynamic", !input_scales}};
+    if (weights_only) activations = nullptr;
+    return {{"quant_method", "compressed-tensors"},
+            {"format", integers ? "int-quantized" : "float-quantized"},
+            {"ignore", {"lm_head"}},
+            {"config_groups",
+             {{"group_0",
+               {{"targets", {"Linear"}},
+                {"weights", weights},
+                {"input_activations", activations},
+                {"output_activations", nullptr}}}}}};
+  }
+
   std::vector<FileTensor> tensors() const {
+    const kernels::ByteFormat format =
+        integers ? kernels::ByteFormat::int8 : kernels::ByteFormat::e4m3;
+    const double largest = traits(format).largest;
     std::vector<FileTensor> list;
     std::uint64_t seed = 77;
     for (const FileTensor& tensor : tiny.tensors()) {
@@ -55,10 +88,9 @@ struct TinyFp8 {
       std::string codes;
       for (std::int64_t i = 0; i < n * k; ++i) {
         const double unit = static_cast<double>(mix64(++seed) >> 11) * 0x1p-53;
-        codes += static_cast<char>(
-            kernels::encode_byte(kernels::ByteFormat::e4m3, 448 * (2 * unit - 1)));
+        codes += static_cast<char>(kernels::encode_byte(format, largest * (2 * unit - 1)));
       }
-      list.push_back({tensor.name, "F8_E4M3", tensor.shape, codes});
+      list.push_back({tensor.name, integers ? "I8" : "F8_E4M3", tensor.shape, codes});
       const std::int64_t down = (n + 127) / 128, across = (k + 127) / 128;
       const std::vector<std::int64_t> shape = scales == Scales::blocks ? std::vector{down, across}
                                               : scales == Scales::rows
@@ -72,7 +104,7 @@ struct TinyFp8 {
         const double unit = static_cast<double>(mix64(++seed) >> 11) * 0x1p-53;
         store_element(type, reinterpret_cast<std::byte*>(values.data()),
                       static_cast<std::size_t>(i),
-                      (1 + unit) / 448 / std::sqrt(static_cast<double>(k)));
+                      (1 + unit) / largest / std::sqrt(static_cast<double>(k)));
       }
       const char* const suffix = scales == Scales::blocks ? "_scale_inv" : "_scale";
       list.push_back({tensor.name + suffix, type == DType::f32 ? "F32" : "BF16", shape, values});

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <map>
@@ -59,12 +60,33 @@ class GgufWriter {
     add(key, 9, raw(type) + raw(std::uint64_t{list.size()}) + raw(list));
   }
 
+  /// Adds the metadata of a tokenizer with 262 tokens: three control tokens, bytes, and three
+  /// texts.
+  void add_byte_tokens() {
+    std::vector<std::string> tokens{"<unk>", "<s>", "</s>"};
+    for (int byte = 0; byte < 256; ++byte) {
+      std::string token(7, '\0');
+      std::snprintf(token.data(), token.size(), "<0x%02X>", static_cast<unsigned>(byte));
+      token.pop_back();
+      tokens.push_back(token);
+    }
+    for (const char* token : {"\u2581", "h", "\u2581h"}) tokens.emplace_back(token);
+    std::vector<std::int32_t> kinds(tokens.size(), 6);
+    for (std::size_t i = 0; i < 3; ++i) kinds[i] = i == 0 ? 2 : 3;
+    for (std::size_t i = 259; i < 262; ++i) kinds[i] = 1;
+    add_text("tokenizer.ggml.model", "llama");
+    add_texts("tokenizer.ggml.tokens", tokens);
+    add_numbers("tokenizer.ggml.scores", 6, std::vector<float>(tokens.size(), -1));
+    add_numbers("tokenizer.ggml.token_type", 5, kinds);
+  }
+
   /// Adds a tensor after the last one, or at an offset of the data. The shape has the outermost
   /// extent first.
   void add_tensor(const std::string& name, std::uint32_t type,
                   const std::vector<std::int64_t>& shape, const std::string& data,
                   std::optional<std::uint64_t> offset = std::nullopt) {
     ++tensors_;
+    list_.push_back({name, type, shape, data});
     data_.resize((data_.size() + alignment - 1) / alignment * alignment);
     infos_ += text(name) + raw(static_cast<std::uint32_t>(shape.size()));
     for (auto extent = shape.rbegin(); extent != shape.rend(); ++extent) {
@@ -84,7 +106,41 @@ class GgufWriter {
     return result + data_;
   }
 
+  /// Writes parts "model-00001-of-00003.gguf" and so on, of which the first one has the metadata
+  /// and `first` tensors, and the others equal numbers of the others. Returns their names.
+  std::vector<std::string> write_parts(const std::filesystem::path& folder, std::size_t count,
+                                       std::size_t first) const {
+    std::vector<std::string> names;
+    for (std::size_t part = 0; part < count; ++part) {
+      GgufWriter file;
+      if (part == 0) file.metadata_ = metadata_, file.values_ = values_;
+      file.add("split.no", 2, raw(static_cast<std::uint16_t>(part)));
+      file.add("split.count", 2, raw(static_cast<std::uint16_t>(count)));
+      file.add("split.tensors.count", 5, raw(static_cast<std::int32_t>(list_.size())));
+      const std::size_t rest = list_.size() - first;
+      const std::size_t begin = part == 0 ? 0 : first + rest * (part - 1) / (count - 1);
+      const std::size_t end = part == 0 ? first : first + rest * part / (count - 1);
+      for (std::size_t i = begin; i < end; ++i) {
+        const Tensor& tensor = list_[i];
+        file.add_tensor(tensor.name, tensor.type, tensor.shape, tensor.data);
+      }
+      std::string name(40, '\0');
+      name.resize(static_cast<std::size_t>(
+          std::snprintf(name.data(), name.size(), "model-%05zu-of-%05zu.gguf", part + 1, count)));
+      write_file(folder / name, file.bytes());
+      names.push_back(name);
+    }
+    return names;
+  }
+
  private:
+  struct Tensor {
+    std::string name;
+    std::uint32_t type;
+    std::vector<std::int64_t> shape;
+    std::string data;
+  };
+  std::vector<Tensor> list_;
   std::string metadata_, infos_, data_;
   std::uint64_t values_ = 0, tensors_ = 0;
 };
@@ -106,7 +162,8 @@ struct TinyGguf {
     return type == DType::f32 ? 0 : type == DType::f16 ? 1 : 30;
   }
   static std::uint32_t number(BlockFormat format) {
-    constexpr std::array<std::uint32_t, 12> numbers{8, 2, 12, 14, 6, 20, 11, 3, 7, 13, 10, 23};
+    constexpr std::array<std::uint32_t, 15> numbers{8, 2,  12, 14, 6,  20, 11, 3,
+                                                    7, 13, 10, 23, 39, 34, 35};
     return numbers.at(static_cast<std::size_t>(format));
   }
 

@@ -72,6 +72,15 @@ TEST(ModelChains, HaveOneChoice) {
   EXPECT_FALSE(all[3].kept || all[3].replaced);
 }
 
+// Biased products of quantised weights have no gates, so `gated` would run as `parts` does.
+TEST(ModelChains, AlternativesThatRunAsOthersAreNotTried) {
+  ChosenChain chosen{kernels::gate_up_chain(DType::f16, 1, 64, 32), {}};
+  chosen.answer.config.variant = "parts";
+  EXPECT_EQ(other_alternatives(chosen, {}), (std::vector<std::string>{"fused", "gated", "normed"}));
+  chosen.instead = {{"fused", "normed"}, {"gated", "parts"}};
+  EXPECT_EQ(other_alternatives(chosen, {}), std::vector<std::string>{"normed"});
+}
+
 TEST_F(ModelTunerTest, TheStrategyIsKnown) {
   options_.tuner.strategy = "luck";
   EXPECT_EQ(bad_field_of(options_), "strategy");

@@ -28,21 +28,27 @@ std::string rule_of(const ChainChange& change) {
 
 }  // namespace
 
+std::vector<std::string> other_alternatives(const ChosenChain& chosen, const DeviceInfo& device) {
+  std::vector<std::string> others;
+  for (const Variant& variant : chains().at(chosen.chain.op).variants) {
+    const bool runs_as_another = chosen.instead.contains(variant.name);
+    if (variant.name == chosen.answer.config.variant || runs_as_another) continue;
+    if (chains().valid(chosen.chain, device, {variant.name, {}})) others.push_back(variant.name);
+  }
+  return others;
+}
+
 /// Adds the alternatives of chains that are not known yet.
 void ModelTuner::find_chains(LoadTimer& timer) {
   for (const LoadPass& pass : timer.passes()) {
     for (const ChosenChain& chosen : timer.pass(pass.shape).chains()) {
       const auto known = [&](const ChainChange& change) { return change.chain == chosen.chain; };
       if (std::any_of(result_.chains.begin(), result_.chains.end(), known)) continue;
-      for (const Variant& variant : chains().at(chosen.chain.op).variants) {
-        const Config alternative{variant.name, {}};
-        if (alternative == chosen.answer.config || is_pinned(chosen.chain) ||
-            !chains().valid(chosen.chain, device_, alternative)) {
-          continue;
-        }
+      if (is_pinned(chosen.chain)) continue;
+      for (const std::string& alternative : other_alternatives(chosen, device_)) {
         ChainChange& change = result_.chains.emplace_back();
         change.chain = chosen.chain;
-        change.alternative = variant.name;
+        change.alternative = alternative;
         change.instead_of = chosen.answer.config.variant;
         change.phase = pass.phase;
         change.pass = pass;

@@ -67,6 +67,10 @@ struct ChainChange {
   std::string why_not;       ///< why the model can't run with it; empty: it can
 };
 
+/// Returns the alternatives that a chain could run besides the one that it runs: those that are
+/// valid, and that it does not replace by others.
+std::vector<std::string> other_alternatives(const ChosenChain& chosen, const DeviceInfo& device);
+
 /// Notes in the other alternatives of the chain that `kept` is what runs now: a chain has one
 /// choice.
 void replace_others(std::vector<ChainChange>& all, const ChainChange& kept);

@@ -88,7 +88,7 @@ Result<Answer> Pipeline::choose(const Problem& chain,
   if (!answer) return answer;
   const auto other = instead.find(answer->config.variant);
   if (other != instead.end()) answer->config.variant = other->second;
-  ChosenChain chosen{chain, *answer};
+  ChosenChain chosen{chain, *answer, instead};
   if (std::find(chains_.begin(), chains_.end(), chosen) == chains_.end()) {
     chains_.push_back(std::move(chosen));
   }

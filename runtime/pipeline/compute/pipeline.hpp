@@ -33,6 +33,8 @@ struct RecordedProblem {
 struct ChosenChain {
   Problem chain;
   Answer answer;  ///< its configuration's variant is the alternative
+  /// Alternatives in place of which others are recorded here.
+  std::map<std::string, std::string> instead{};
 
   bool operator==(const ChosenChain& other) const {
     return chain == other.chain && answer.config.variant == other.answer.config.variant;

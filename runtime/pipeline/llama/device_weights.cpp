@@ -53,27 +53,34 @@ void upload_numbers(Runtime& runtime, const WeightView& from, const Tensor& to) 
   }
 }
 
-/// Copies blocks to a matrix whose blocks have the same weights in another format.
-void upload_rewritten(Runtime& runtime, const WeightView& from, const Tensor& to) {
+/// Copies blocks to a matrix that has the same weights in other blocks, or apart from their scales.
+void upload_rewritten(Runtime& runtime, const WeightView& from, const WeightMatrix& to) {
   const BlockFormatTraits& stored = block_traits(*from.blocks);
-  const std::size_t bytes = block_traits(*same_weights(*from.blocks)).bytes;
   const std::size_t blocks = from.elements() / stored.elements,
                     most = piece_elements / stored.elements;
-  const Tensor all = to.reshape({to.shape().elements()});
-  std::vector<std::byte> piece;
+  const std::size_t bytes = to.values.bytes() / blocks;
+  const auto upload = [&](const Tensor& target, std::size_t first, const auto& piece) {
+    const Tensor place =
+        part(target, static_cast<std::int64_t>(first), static_cast<std::int64_t>(piece.size()));
+    runtime.upload(place, piece).value();
+  };
+  std::vector<std::byte> piece, scales;
   for (std::size_t first = 0; first < blocks; first += most) {
     const std::size_t count = std::min(most, blocks - first);
     piece.resize(count * bytes);
+    if (to.scales) scales.resize(count);
     parallel_parts(static_cast<std::int64_t>(count), [&](std::int64_t begin, std::int64_t end) {
-      const auto b = static_cast<std::size_t>(begin);
-      rewrite_blocks(*from.blocks, from.data + (first + b) * stored.bytes,
-                     static_cast<std::size_t>(end - begin), piece.data() + b * bytes);
+      const auto b = static_cast<std::size_t>(begin), some = static_cast<std::size_t>(end) - b;
+      const std::byte* const source = from.data + (first + b) * stored.bytes;
+      std::byte* const codes = piece.data() + b * bytes;
+      if (to.scales) {
+        split_mxfp4(source, some, codes, scales.data() + b);
+      } else {
+        rewrite_blocks(*from.blocks, source, some, codes);
+      }
     });
-    runtime
-        .upload(all.slice(0, static_cast<std::int64_t>(first * bytes),
-                          static_cast<std::int64_t>(piece.size())),
-                piece)
-        .value();
+    upload(to.values, first * bytes, piece);
+    if (to.scales) upload(to.scales, first, scales);
   }
 }
 
@@ -83,7 +90,7 @@ void upload_quantised(Runtime& runtime, const WeightView& from, const WeightMatr
     runtime.upload(target, {source, target.bytes()}).value();
   };
   if (from.blocks && same_weights(*from.blocks) != from.blocks) {
-    return upload_rewritten(runtime, from, to.values);
+    return upload_rewritten(runtime, from, to);
   }
   upload(to.values, from.data);
   if (to.order) {

@@ -87,13 +87,13 @@ Products ExpertCheck::grouped(WeightView LlamaExpert::*matrix, const TraceMatrix
                                                   quantised.values, &products.norms);
     products.errors =
         stages::multiply_sizes_by_experts(weights_, networks, matrix, chosen, quantised.errors);
-    products.add_matrix_cores();
+    products.add_matrix_cores(first.scaled->format);
     return products;
   }
   products.values =
       stages::multiply_by_experts(weights_, networks, matrix, chosen, x, &products.norms);
   const bool decoded = layer_.trace.decoded_experts && !first.decoded;
-  if (first.blocks != BlockFormat::q4_k || !decoded) return products;
+  if (first.format().quantised != WeightFormat::q4_k || !decoded) return products;
   const double unit = unit_roundoff(layer_.types.activations);
   products.errors = products.norms;
   for (double& error : products.errors.values) error *= 4 * unit;

@@ -39,7 +39,8 @@ StageFinding judge(std::int64_t layer, LlamaStage stage, const TraceMatrix& got,
   return worst;
 }
 
-void Products::add_matrix_cores() {
+void Products::add_matrix_cores(const ScaledFormat& format) {
+  if (format.numbers == ByteFormat::int8) return;
   for (std::size_t i = 0; i < errors.values.size(); ++i) {
     errors.values[i] += 24 * 0x1p-13 * norms.values[i];
   }
@@ -58,7 +59,7 @@ Products products_of(const stages::Weights& weights, const WeightView& matrix, c
   const auto quantised = stages::quantised_rows(matrix.scaled->format, x.rows, x.of_elements);
   products.values = stages::multiply(weights, matrix, quantised.values, &products.norms);
   products.errors = stages::multiply_sizes(weights, matrix, quantised.errors);
-  products.add_matrix_cores();
+  products.add_matrix_cores(matrix.scaled->format);
   return products;
 }
 

@@ -33,8 +33,8 @@ struct Products {
             errors.empty() ? 0 : errors.row(row)[col]};
   }
   /// Adds the errors of matrix cores that add products of fp8 with 13 bits, which
-  /// scaled_gemm_reference() states.
-  void add_matrix_cores();
+  /// scaled_gemm_reference() states. Sums of integers are exact.
+  void add_matrix_cores(const ScaledFormat& format);
 };
 
 /// Rows that are multiplied by weights. What computes them in the launch that also multiplies or

@@ -121,7 +121,7 @@ struct Copies {
 /// Returns whether a layer's experts are quantised, and the alternative that was chosen for them
 /// decodes them.
 bool decodes_experts(const std::vector<ChosenChain>& chains, const LlamaDeviceLayer& layer) {
-  for (const auto& [chain, answer] : chains) {
+  for (const auto& [chain, answer, instead] : chains) {
     const bool decodes = answer.config.variant == "gated" || answer.config.variant == "parts";
     if (chain.op != "expert_ffn" || !decodes || !layer.expert_gate_up.quantised()) continue;
     const Problem of_layer = kernels::expert_ffn_chain(
@@ -168,7 +168,7 @@ LlamaTrace LlamaRunner::trace(std::span<const std::int32_t> ids) {
   Pipeline pipeline(runtime_);
   Copies copies;
   record_llama(pipeline, weights_, memory_, shape, copies.tap(runtime_, pipeline));
-  for (const auto& [chain, answer] : pipeline.chains()) {
+  for (const auto& [chain, answer, instead] : pipeline.chains()) {
     if (chain.op != "residual_norm" || answer.config.variant != "add_norm") continue;
     // Both projections of a layer are the same chain where they have as many elements.
     const std::int64_t inner = chain.dim("inner");

@@ -23,13 +23,15 @@ struct Kind {
   std::string_view name;
   std::int64_t max_positions;
   std::int64_t kv_heads;  ///< 0: as many as of queries
-  double norm_epsilon = 1e-6, rope_theta = 10000;
-  std::int64_t head_dim = 0;  ///< 0: the hidden size over the number of heads
+  double norm_epsilon, rope_theta;
+  std::int64_t head_dim;  ///< 0: the hidden size over the number of heads
+  std::int64_t window;    ///< that tokens attend to, of Qwen if use_sliding_window; 0: all
 };
 constexpr Kind kinds[] = {
-    {"llama", 2048, 0},      {"mistral", 131072, 8},   {"mixtral", 131072, 8, 1e-5, 1e6},
-    {"qwen2", 32768, 32},    {"qwen2_moe", 32768, 16}, {"qwen3", 32768, 32, 1e-6, 10000, 128},
-    {"qwen3_moe", 32768, 4},
+    {"llama", 2048, 0, 1e-6, 10000, 0, 0},          {"mistral", 131072, 8, 1e-6, 10000, 0, 4096},
+    {"mixtral", 131072, 8, 1e-5, 1e6, 0, 0},        {"qwen2", 32768, 32, 1e-6, 10000, 0, 4096},
+    {"qwen2_moe", 32768, 16, 1e-6, 10000, 0, 4096}, {"qwen3", 32768, 32, 1e-6, 10000, 128, 4096},
+    {"qwen3_moe", 32768, 4, 1e-6, 10000, 0, 4096},
 };
 
 const Kind& kind_of(const JsonFields& fields) {
@@ -40,6 +42,11 @@ const Kind& kind_of(const JsonFields& fields) {
     known.push_back(kind.name);
   }
   fields.refuse(fmt::format("model_type is '{}'; allowed: {}", type, fmt::join(known, ", ")));
+}
+
+void check_rotated(const JsonFields& fields) {
+  if (fields.number("partial_rotary_factor", 1) == 1) return;
+  fields.refuse("partial_rotary_factor isn't 1: heads that are rotated in part");
 }
 
 /// Reads what the models differ in. Rejects features that this architecture lacks.
@@ -60,17 +67,13 @@ void read_kind(const JsonFields& fields, LlamaConfig& config) {
   }
   if (fields.flag("attention_bias", false)) config.qkv_bias = config.out_bias = true;
   config.mlp_bias = fields.flag("mlp_bias", false);
-  if (fields.number("partial_rotary_factor", 1) != 1) {
-    fields.refuse("partial_rotary_factor isn't 1: heads that are rotated in part");
-  }
+  check_rotated(fields);
 }
 
 /// Reads YaRN. Its publication's factor of rotated heads is that of the ratio of two others where
 /// there are such.
-void read_yarn(const JsonFields& fields, RopeScaling& scaling, std::int64_t positions) {
+void read_yarn(const JsonFields& fields, RopeScaling& scaling) {
   scaling.kind = RopeScaling::Kind::yarn;
-  scaling.original_positions =
-      fields.integer("original_max_position_embeddings", 1, largest_extent, positions);
   scaling.fast_rotations = fields.number("beta_fast", scaling.fast_rotations);
   scaling.slow_rotations = fields.number("beta_slow", scaling.slow_rotations);
   scaling.whole_pairs = fields.flag("truncate", true);
@@ -81,9 +84,8 @@ void read_yarn(const JsonFields& fields, RopeScaling& scaling, std::int64_t posi
   scaling.attention_factor = fields.number("attention_factor", usual);
 }
 
-/// Reads how frequencies are scaled. `positions` are those of the model. Dynamic scaling begins
-/// after them.
-RopeScaling scaling_of(const JsonFields& fields, std::int64_t positions) {
+/// Reads how frequencies are scaled. Dynamic scaling begins after the positions of the model.
+RopeScaling scaling_of(const JsonFields& model, const JsonFields& fields, std::int64_t positions) {
   RopeScaling scaling;
   for (const char* layers : {"full_attention", "sliding_attention"}) {
     if (fields.has(layers))
@@ -91,24 +93,27 @@ RopeScaling scaling_of(const JsonFields& fields, std::int64_t positions) {
   }
   const std::string kind = fields.text("rope_type", fields.text("type", "default"));
   if (kind == "default" || kind == "dynamic") return scaling;
+  if (kind != "linear" && kind != "llama3" && kind != "yarn") {
+    fields.refuse(fmt::format("the kind is '{}'; allowed: default, dynamic, linear, llama3, yarn",
+                              kind.substr(0, 40)));
+  }
   scaling.factor = fields.number("factor");
   if (kind == "linear") {
     scaling.kind = RopeScaling::Kind::linear;
     return scaling;
   }
+  // Some files have it beside the other parameters.
+  constexpr const char* original = "original_max_position_embeddings";
+  const JsonFields& has_original = fields.has(original) ? fields : model;
+  scaling.original_positions = has_original.integer(
+      original, 1, largest_extent, kind == "yarn" ? std::optional(positions) : std::nullopt);
   if (kind == "yarn") {
-    read_yarn(fields, scaling, positions);
+    read_yarn(fields, scaling);
     return scaling;
-  }
-  if (kind != "llama3") {
-    fields.refuse(
-        fmt::format("the kind is '{}'; allowed: default, dynamic, linear, llama3, yarn", kind));
   }
   scaling.kind = RopeScaling::Kind::llama3;
   scaling.low_frequency_factor = fields.number("low_freq_factor");
   scaling.high_frequency_factor = fields.number("high_freq_factor");
-  scaling.original_positions =
-      fields.integer("original_max_position_embeddings", 1, largest_extent);
   return scaling;
 }
 
@@ -119,8 +124,9 @@ void read_rope(const JsonFields& fields, LlamaConfig& config) {
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
     if (!fields.has(key)) continue;
     const JsonFields rope = fields.object(key);
+    check_rotated(rope);
     config.rope_theta = rope.number("rope_theta", config.rope_theta);
-    config.rope_scaling = scaling_of(rope, config.max_positions);
+    config.rope_scaling = scaling_of(fields, rope, config.max_positions);
   }
   // Models with YaRN are trained for the positions that it adds, which their files may not count.
   const RopeScaling& scaling = config.rope_scaling;
@@ -134,14 +140,19 @@ void read_rope(const JsonFields& fields, LlamaConfig& config) {
 /// Reads the window that tokens attend to; std::nullopt if they attend to all.
 std::optional<std::int64_t> window_of(const JsonFields& fields, std::int64_t layers) {
   constexpr const char* key = "sliding_window";
-  const std::string_view kind = kind_of(fields).name;
-  const bool always = kind == "mistral" || kind == "mixtral";
-  if (!fields.has(key) || (!always && !fields.flag("use_sliding_window", false)))
+  const Kind& kind = kind_of(fields);
+  const bool qwen = kind.name.starts_with("qwen");
+  if (kind.name == "llama" || (qwen && !fields.flag("use_sliding_window", false))) {
     return std::nullopt;
-  // Of Qwen, the first layers have no window.
+  }
+  // Of most kinds of Qwen, the first layers have no window.
   const std::int64_t first = fields.integer("max_window_layers", 0, largest_extent, 28);
-  if (!always && !fields.has("layer_types") && first >= layers) return std::nullopt;
-  return fields.integer(key, 1, largest_extent);
+  if (qwen && kind.name != "qwen3_moe" && !fields.has("layer_types") && first >= layers) {
+    return std::nullopt;
+  }
+  const bool usual = !fields.names(key) && kind.window > 0;
+  if (!usual && !fields.has(key)) return std::nullopt;
+  return usual ? kind.window : fields.integer(key, 1, largest_extent);
 }
 
 /// Returns the layers that mlp_only_layers lists.
@@ -240,8 +251,9 @@ LlamaConfig llama_config_from_json(std::string_view text, const std::string& nam
   config.layers = extent("num_hidden_layers");
   config.heads = extent("num_attention_heads");
   const Kind& kind = kind_of(fields);
-  config.kv_heads =
-      extent("num_key_value_heads", kind.kv_heads == 0 ? config.heads : kind.kv_heads);
+  // One that is null means as many as of queries, of all kinds.
+  const bool as_many = kind.kv_heads == 0 || fields.names("num_key_value_heads");
+  config.kv_heads = extent("num_key_value_heads", as_many ? config.heads : kind.kv_heads);
   if (!fields.has("head_dim") && kind.head_dim == 0 && config.dim % config.heads != 0) {
     fields.refuse(
         fmt::format("hidden_size is {} and num_attention_heads {}; the second must divide "
@@ -286,14 +298,14 @@ LlamaConfig llama_config_from_json(std::string_view text, const std::string& nam
   if (packed && packed->reordered && config.experts.count > 0) {
     fields.refuse("quantization_config: experts must not be in activation order (desc_act)");
   }
-  if (scaled || packed) {
-    MatrixFormat format = scaled ? MatrixFormat{.scaled = scaled} : packed->format();
+  if ((scaled && !scaled->weights_only) || packed) {
+    MatrixFormat format = scaled ? MatrixFormat{.scaled = scaled->format} : packed->format();
     const MatrixFormat down = format;  // which has the order of hidden units
     format.order = packed && packed->reordered ? 1 : 0;
     config.formats.layers.assign(static_cast<std::size_t>(config.layers),
                                  {format, format, format, format, format, format, down, {}, {}});
     // Others of fp8 become numbers.
-    const bool kept = packed || !scaled->blocks || config.has_whole_blocks();
+    const bool kept = packed || !scaled->format.blocks || config.has_whole_blocks();
     for (std::int64_t i = 0; kept && i < config.layers; ++i) {
       if (!config.has_experts(i)) continue;
       LlamaLayerFormats& layer = config.formats.layers[static_cast<std::size_t>(i)];

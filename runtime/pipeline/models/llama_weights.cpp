@@ -102,6 +102,8 @@ MatrixFormat WeightView::format() const {
     format.scaled = scaled->format;
   } else if (groups) {
     format = {groups->format, groups->group, groups->zeros != nullptr};
+  } else if (*blocks == BlockFormat::mxfp4) {
+    format = {WeightFormat::mxfp4, kernels::only_group(WeightFormat::mxfp4)};
   } else if (const auto same = same_weights(*blocks)) {
     format.quantised = weight_format_from_string(to_string(*same));
   }
@@ -128,8 +130,13 @@ void WeightView::read(std::size_t first, std::size_t count, double* values,
 
 namespace {
 
+/// Returns what messages call numbers of eight bits with scales.
+std::string name_of(const ScaledFormat& format) {
+  return format.numbers == ByteFormat::int8 ? "int8" : "fp8";
+}
+
 std::string name_of(const MatrixFormat& format) {
-  if (format.scaled) return "fp8";
+  if (format.scaled) return name_of(*format.scaled);
   if (!format.quantised) return "numbers";
   return std::string(traits(*format.quantised).name) +
          (format.order != 0 ? " in activation order" : "");
@@ -209,7 +216,9 @@ DecodedMatrices decoded_matrices(const LlamaWeights& weights, DType type) {
   DecodedMatrices found;
   const auto add = [&](const WeightView& view) {
     if (!view.quantised() || !view.format().plain()) return;
-    ++found.counts[view.blocks ? std::string(to_string(*view.blocks)) : "fp8"];
+    ++found.counts[view.blocks   ? std::string(to_string(*view.blocks))
+                   : view.scaled ? name_of(view.scaled->format)
+                                 : std::string(traits(view.groups->format).name)];
     found.bytes += bytes_of(type, view.elements());
   };
   for (const LlamaLayer& layer : weights.layers) {

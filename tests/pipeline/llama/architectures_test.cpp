@@ -89,6 +89,9 @@ TEST_P(Architectures, BiasesOfAllProjectionsAreAdded) {
     LlamaModel model = load_llama(folder_.path());
     quantise(model, Quantisation::q8_0, DType::f16);
     check(model, DType::f16, rule);
+    for (const ChosenChain& chosen : llama_chains(*runtime_, model.config, DType::f16, {}, 1)) {
+      EXPECT_EQ(chosen.instead.contains("gated"), chosen.chain.op == "gate_up");
+    }
   }
   LlamaModel model = load_llama(folder_.path());
   quantise(model, Quantisation::fp8, DType::f16);

@@ -68,14 +68,17 @@ inline std::vector<QuantisedExperts> quantised_files() {
     file.sym_only = sym_only;
     return [file](const std::filesystem::path& folder) { file.write(folder); };
   };
-  const auto fp8 = [&](const char* kind, TinyFp8::Scales scales, std::int64_t hidden) {
+  const auto fp8 = [&](const char* kind, TinyFp8::Scales scales, std::int64_t hidden,
+                       bool integers = false) {
     TinyFp8 file;
     file.scales = scales;
+    file.integers = integers;
     file.tiny = sized(kind, 128, hidden);
     return [file](const std::filesystem::path& folder) { file.write(folder); };
   };
   const MatrixFormat rows8{.scaled = kernels::ScaledFormat{}},
-      blocks8{.scaled = kernels::ScaledFormat{.blocks = true}};
+      blocks8{.scaled = kernels::ScaledFormat{.blocks = true}},
+      integers8{.scaled = kernels::ScaledFormat{kernels::ByteFormat::int8}};
   const auto in = [](WeightFormat format, std::int64_t group = 0, bool zeros = false) {
     return MatrixFormat{format, group, zeros};
   };
@@ -102,6 +105,10 @@ inline std::vector<QuantisedExperts> quantised_files() {
                                            {"experts.1.down", q6_k},
                                            {"experts.2.down", q6_k}}),
        file},
+      {"mxfp4", gguf(sized("qwen3_moe", 64, 96), {{"experts", mxfp4}}), file,
+       in(WeightFormat::mxfp4, 32), in(WeightFormat::mxfp4, 32)},
+      {"digits of three values, as q4_k", gguf(sized("mixtral", 256, 256), {{"experts", tq1_0}}),
+       file, in(WeightFormat::q4_k), in(WeightFormat::q4_k)},
       {"pack-quantized", packed("compressed-tensors", 4, "experts"), "", int4, int4},
       {"pack-quantized of 8 bits", packed("compressed-tensors", 8, ""), "", zeros8, zeros8},
       {"awq", packed("awq", 4, ""), "", zeros4, zeros4},
@@ -110,7 +117,9 @@ inline std::vector<QuantisedExperts> quantised_files() {
       {"fp8, of which matrices are no whole blocks", fp8("mixtral", TinyFp8::Scales::blocks, 192)},
       {"fp8 with scales of blocks", fp8("mixtral", TinyFp8::Scales::blocks, 256), "", blocks8,
        blocks8},
-      {"fp8 with scales of rows", fp8("qwen3_moe", TinyFp8::Scales::rows, 48), "", rows8, rows8}};
+      {"fp8 with scales of rows", fp8("qwen3_moe", TinyFp8::Scales::rows, 48), "", rows8, rows8},
+      {"int-quantized", fp8("qwen3_moe", TinyFp8::Scales::rows, 48, true), "", integers8,
+       integers8}};
 }
 
 }  // namespace greta::test::experts_test

@@ -53,6 +53,8 @@ std::vector<Stored> stored_models() {
                    {"up_proj", q6_k}, {"down_proj", q5_k}, {"lm_head", iq4_xs}, {"embed", q2_k}};
   TinyGguf blocks = of_size(64, 96, iq4_nl);  // where rows are no multiples of 256
   blocks.others = {{"k_proj", q5_0}, {"v_proj", q5_1}, {"down_proj", q4_1}, {"up_proj", q8_0}};
+  TinyGguf powers = of_size(256, 512, mxfp4);
+  powers.others = {{"k_proj", tq1_0}, {"o_proj", tq2_0}, {"up_proj", tq2_0}};
   TinyGguf tied = of_size(64, 96, q4_0);
   tied.tiny.tied = true;
   return {{"q8_0", of_size(64, 96, q8_0)},
@@ -63,7 +65,8 @@ std::vector<Stored> stored_models() {
           {"several in a projection", within},
           {"others of 256", others},
           {"others of 32", blocks},
-          {"numbers in a projection", numbers}};
+          {"numbers in a projection", numbers},
+          {"mxfp4 and digits of three values", powers}};
 }
 
 class QuantisedLlama : public ::testing::TestWithParam<const char*> {

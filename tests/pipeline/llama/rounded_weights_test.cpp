@@ -103,7 +103,7 @@ TEST_P(RoundedPasses, AskForChainsOfTheirOwn) {
   LlamaRunner runner(*runtime, upload_weights(*runtime, model_, DType::f16), llama);
   for (const std::int64_t tokens : {1, 256}) {
     std::size_t rounded = 0, products = 0;
-    for (const auto& [chain, answer] : runner.pass(tokens).chains()) {
+    for (const auto& [chain, answer, instead] : runner.pass(tokens).chains()) {
       products += chain.op == "rope_kv" ? 0 : 1;
       rounded += chain.attribute("math", "exact") == "rounded_weights" ? 1 : 0;
     }

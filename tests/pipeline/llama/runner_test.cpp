@@ -315,7 +315,7 @@ TEST_P(Llama, EachAlternativeOfAChainIsRight) {
       EXPECT_TRUE(labels.contains("layer 1 " + label)) << label;
     }
     const std::string chain = std::string(alternative.rule).substr(0, 3);
-    for (const auto& [problem, answer] : llama->pass(1).chains()) {
+    for (const auto& [problem, answer, instead] : llama->pass(1).chains()) {
       if (!problem.op.starts_with(chain)) continue;
       EXPECT_EQ(answer.origin, LookupOrigin::forced) << problem.key();
     }
@@ -367,7 +367,7 @@ TEST_P(Llama, AStoredChoiceIsUsed) {
   runtime_ = Runtime::beside(*runtime_, files).value();
   const auto llama = runner(DType::f32, 64);
   std::map<std::string, std::string> chosen;
-  for (const auto& [chain, answer] : llama->pass(1).chains()) {
+  for (const auto& [chain, answer, instead] : llama->pass(1).chains()) {
     chosen[chain.op] = answer.config.variant + ", " + answer.origin_text();
   }
   EXPECT_EQ(chosen.at("gate_up"), "normed, exact");
@@ -376,7 +376,7 @@ TEST_P(Llama, AStoredChoiceIsUsed) {
   for (const RecordedOperation& one : llama->pass(1).operations()) labels.insert(one.label);
   EXPECT_TRUE(labels.contains("layer 1 ffn_norm + gate_up"));
   EXPECT_FALSE(labels.contains("layer 1 ffn_norm + gate_up + silu_mul"));
-  for (const auto& [chain, answer] : llama->pass(16).chains()) {
+  for (const auto& [chain, answer, instead] : llama->pass(16).chains()) {
     if (chain.op == "gate_up") {
       EXPECT_EQ(answer.config.variant, "parts") << "16 rows allow no norm within a product";
     }

@@ -119,8 +119,15 @@ TEST(LlamaConfig, WindowsAndDynamicScalingLimitPositions) {
   EXPECT_EQ(positions(qwen), 20);
   qwen["max_window_layers"] = 2;  // of two layers
   EXPECT_EQ(positions(qwen), 32);
+  qwen["model_type"] = "qwen3_moe";  // of which all layers have the window
+  qwen.update({{"num_experts", 4}, {"num_experts_per_tok", 2}, {"moe_intermediate_size", 8}});
+  EXPECT_EQ(positions(qwen), 20);
+  qwen["model_type"] = "qwen2";
   qwen["layer_types"] = {"full_attention", "sliding_attention"};
   EXPECT_EQ(positions(qwen), 20);
+  qwen.erase("sliding_window");
+  qwen["max_position_embeddings"] = 32768;
+  EXPECT_EQ(positions(qwen), 4096);
   const LlamaConfig dynamic = read_with({{"rope_scaling", {{"type", "dynamic"}, {"factor", 2}}}});
   EXPECT_EQ(dynamic.rope_scaling.kind, RopeScaling::Kind::none);
   EXPECT_EQ(dynamic.max_positions, 32);
@@ -146,6 +153,21 @@ TEST(LlamaConfig, YarnIsRead) {
   EXPECT_FALSE(more.rope_scaling.whole_pairs);
 }
 
+// A key that is null is not one that is missing.
+TEST(LlamaConfig, NullsMeanWhatTheLibraryTakesThemFor) {
+  nlohmann::json json = TinyLlama{.kind = "mistral"}.config();
+  json["max_position_embeddings"] = 131072;
+  EXPECT_EQ(read(json).max_positions, 4096) << "the window that such models have";
+  json["sliding_window"] = nullptr;
+  EXPECT_EQ(read(json).max_positions, 131072);
+  json["num_key_value_heads"] = nullptr;
+  EXPECT_EQ(read(json).kv_heads, 4) << "as many as of queries";
+  const nlohmann::json scaling = {{"rope_type", "yarn"}, {"factor", 4}};
+  const LlamaConfig yarn =
+      read_with({{"rope_scaling", scaling}, {"original_max_position_embeddings", 16}});
+  EXPECT_EQ(yarn.rope_scaling.original_positions, 16) << "beside the other parameters";
+}
+
 // A model that would be run incorrectly is rejected, and the difference is named.
 TEST(LlamaConfig, RefusesWhatTheArchitectureDoesNotHave) {
   const std::pair<nlohmann::json, const char*> cases[] = {
@@ -158,7 +180,9 @@ TEST(LlamaConfig, RefusesWhatTheArchitectureDoesNotHave) {
        "mlp_bias is true; allowed with qwen3: false"},
       {{{"quantization_config", {{"bits", 4}}}}, "quantization_config: quant_method is ''"},
       {{{"partial_rotary_factor", 0.5}}, "partial_rotary_factor"},
-      {{{"rope_scaling", {{"type", "longrope"}, {"factor", 2}}}}, "longrope"},
+      {{{"rope_parameters", {{"rope_type", "default"}, {"partial_rotary_factor", 0.5}}}},
+       "rope_parameters: partial_rotary_factor isn't 1"},
+      {{{"rope_scaling", {{"type", "longrope"}}}}, "longrope"},
       {{{"rope_scaling", {{"type", "yarn"}, {"factor", 2}, {"beta_fast", 1}}}}, "beta_fast 1"},
       {{{"rope_scaling", {{"type", "yarn"}, {"factor", 2}, {"attention_factor", 0}}}},
        "attention_factor is 0"},

@@ -224,12 +224,13 @@ TEST_F(Gguf, RefusesModelsThatItWouldGetWrong) {
   with([](GgufWriter&) {})();
   using W = GgufWriter;
   expect_refused(with([](W& w) { w.add_u32("llama.expert_count", 8); }), "llama.expert_used_count");
-  expect_refused(with([](W& w) { w.add_u32("split.count", 3); }), "llama-gguf-split");
   expect_refused(with([](W& w) { w.add_text("llama.rope.scaling.type", "longrope"); }),
                  "is 'longrope'; allowed: none, linear, yarn");
   expect_refused(with([](W& w) { w.add_f32("llama.logit_scale", 2); }), "llama.logit_scale");
   expect_refused(with([](W& w) { w.add_u32("llama.attention.value_length", 2); }),
                  "isn't llama.attention.key_length");
+  expect_refused(with([](W& w) { w.add_flag("llama.attention.causal", false); }),
+                 "llama.attention.causal is false; allowed: true");
   expect_refused(with([](W& w) { w.add_text("general.type", "adapter"); }), "is 'adapter'");
   expect_refused(with([](W& w) { w.add_u32("llama.block_count", 2); }), "occurs twice");
   expect_refused(with([](W& w) { w.add_tensor("blk.1.attn_q.bias", 0, {1}, "1234"); }),
@@ -246,6 +247,10 @@ TEST_F(Gguf, RefusesModelsThatItWouldGetWrong) {
         load_llama(file());
       },
       R"(is 'qwen\x0a2'; allowed: llama)");
+  both.replaced["blk.0.attn_v.weight"] = {17, std::string(128 * 74, 'x')};
+  both.tiny.dim = 256;
+  expect_refused(with([](W&) {}), "'blk.0.attn_v.weight' is of type IQ2_XS; allowed: F32, F16");
+  both = {};
   both.tiny.hidden = 24;
   expect_refused(with([](W& w) {
                    w.add_tensor("blk.0.more.weight", 3, {1, 32}, std::string(20, 'x'));

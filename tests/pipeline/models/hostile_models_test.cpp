@@ -44,16 +44,7 @@ class HostileModels : public testing::Test {
     both.divisors = std::vector<float>(8, 1);
     GgufWriter writer;
     both.add_metadata(writer);
-    std::vector<std::string> tokens{"<unk>", "<s>", "</s>"};
-    for (int byte = 0; byte < 256; ++byte) tokens.push_back(fmt::format("<0x{:02X}>", byte));
-    for (const char* token : {"\u2581", "h", "\u2581h"}) tokens.emplace_back(token);
-    std::vector<std::int32_t> kinds(tokens.size(), 6);
-    for (std::size_t i = 0; i < 3; ++i) kinds[i] = i == 0 ? 2 : 3;
-    for (std::size_t i = 259; i < 262; ++i) kinds[i] = 1;
-    writer.add_text("tokenizer.ggml.model", "llama");
-    writer.add_texts("tokenizer.ggml.tokens", tokens);
-    writer.add_numbers("tokenizer.ggml.scores", 6, std::vector<float>(tokens.size(), -1));
-    writer.add_numbers("tokenizer.ggml.token_type", 5, kinds);
+    writer.add_byte_tokens();
     both.write(writer, folder_.path());
   }
   int refused_ggufs(int times, bool beginnings) {

@@ -173,8 +173,8 @@ TEST(PackedWeights, ConfigsThatCannotBeRepacked) {
        "quant_method is 'bitsandbytes'; allowed: awq, gptq, fp8"},
       {{{"quant_method", "fp8"}, {"weight_block_size", {64, 128}}},
        "weight_block_size is [64,128]"},
-      {{{"quant_method", "compressed-tensors"}, {"format", "int-quantized"}},
-       "float-quantized, naive-quantized, pack-quantized"},
+      {{{"quant_method", "compressed-tensors"}, {"format", "nvfp4-pack-quantized"}},
+       "float-quantized, int-quantized, naive-quantized, pack-quantized"},
       {{{"quant_method", "compressed-tensors"}, {"format", "pack-quantized"}}, "no config_groups"},
       {{{"quant_method", "gptq"}, {"is_marlin_format", true}}, "is_marlin_format is true"},
       {{{"bits", 8}}, "bits is 8; allowed: 4"},
@@ -183,6 +183,10 @@ TEST(PackedWeights, ConfigsThatCannotBeRepacked) {
       {{{"group_size", 192}}, "group_size is 192"},
       {{{"group_size", 96}}, "group_size is 96"},
       {{{"version", "gemv"}}, "version is 'gemv'; allowed: gemm"},
+      {{{"version", nullptr}, {"format", "gemv"}}, "format is 'gemv'; allowed: gemm"},
+      {{{"quant_method", "gptq"}, {"format", "marlin"}}, "format is 'marlin'; allowed: gptq"},
+      {{{"quant_method", "modelopt"}, {"quant_algo", "NVFP4"}},
+       "quant_algo is 'NVFP4'; allowed: FP8"},
       {{{"quant_method", "gptq"}, {"checkpoint_format", "marlin"}}, "'marlin'; allowed: gptq"},
       {{{"quant_method", "gptq"}, {"dynamic", {{"a", 1}}}}, "dynamic"},
   };
@@ -290,9 +294,51 @@ TEST(PackedWeights, SettingsMayLieBesideTheConfig) {
   std::filesystem::remove(folder / "other.safetensors");
   own["bits"] = 3;
   write_file(folder / "quantize_config.json", own.dump());
-  expect_refused([&] { load_llama(folder.path()); }, "bits is 3; allowed: 4, 8");
+  expect_refused([&] { load_llama(folder.path()); },
+                 "quantize_config.json: bits is 3; allowed: 4, 8");
+  own["bits"] = 4.0;  // as some exporters write it
+  write_file(folder / "quantize_config.json", own.dump());
+  EXPECT_EQ(sum_of(load_llama(folder.path())), sum);
+  const auto load = [&] { load_llama(folder.path()); };
+  EXPECT_GT(refused_mutations(folder / "quantize_config.json", 50, false, load), 10);
   write_file(folder / "quantize_config.json", "[]");
   expect_refused([&] { load_llama(folder.path()); }, "quantize_config.json: is not a JSON object");
+}
+
+// GPTQ's second form has other zero points, also where it is called a format.
+TEST(PackedWeights, NewerNamesOfKeysAreRead) {
+  TinyPacked packed{.method = "gptq", .second = true};
+  const TemporaryFolder folder;
+  packed.write(folder.path());
+  const double sum = sum_of(load_llama(folder.path()));
+  packed.more = {{"checkpoint_format", nullptr}, {"format", "gptq_v2"}};
+  packed.write(folder.path());
+  EXPECT_EQ(sum_of(load_llama(folder.path())), sum);
+  packed = {.method = "compressed-tensors"};
+  packed.write(folder.path());
+  const double other = sum_of(load_llama(folder.path()));
+  nlohmann::json config = packed.config();
+  config["compression_config"] = config["quantization_config"];
+  config.erase("quantization_config");
+  write_file(folder / "config.json", config.dump());
+  EXPECT_EQ(sum_of(load_llama(folder.path())), other);
+}
+
+// After zero points, whose number is odd here.
+TEST(PackedWeights, OrdersAreAligned) {
+  TinyPacked packed{.method = "compressed-tensors", .group = 128, .desc_act = true};
+  packed.tiny = {.dim = 384, .hidden = 384, .layers = 1, .heads = 192, .kv_heads = 1, .vocab = 8};
+  packed.tiny.more = {{"eos_token_id", 3}};
+  const TemporaryFolder folder;
+  auto values = packed.write(folder.path());
+  const LlamaModel model = load_llama(folder.path());
+  const WeightView& keys = model.weights.layers[0].wk;
+  ASSERT_EQ(keys.rows, 2);
+  ASSERT_NE(keys.order, nullptr);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(keys.order) % alignof(std::int32_t), 0U);
+  std::vector<double> got(keys.elements());
+  keys.read(0, got.size(), got.data());
+  EXPECT_EQ(got, values["model.layers.0.self_attn.k_proj.weight"]);
 }
 
 TEST(PackedWeights, TensorsThatCannotBeRepacked) {

@@ -6,7 +6,6 @@
 #include "runtime/pipeline/models/formats/safetensors.hpp"
 #include "runtime/pipeline/models/llama_weights.hpp"
 #include "tests/layers.hpp"
-#include "tests/pipeline/fp8_files.hpp"
 #include "tests/pipeline/model_files.hpp"
 #include "tests/temporary_folder.hpp"
 
@@ -141,31 +140,6 @@ TEST(HuggingFace, NamesMayLackTheirPrefix) {
   tensors.back().name = "model.norm.weight";  // of all names or of none
   write_file(folder / "model.safetensors", safetensors_of(tensors));
   expect_refused([&] { load_llama(folder.path()); }, "has no tensor 'norm.weight'");
-}
-
-// The first versions of compressed-tensors called their format so. Scales of caches, which such
-// files have, are not used.
-TEST(HuggingFace, NaiveQuantisedFp8IsRead) {
-  const TemporaryFolder folder;
-  TinyFp8 fp8{.scales = TinyFp8::Scales::tensor, .input_scales = true};
-  fp8.write(folder.path());
-  const double sum = sum_of(load_llama(folder.path()));
-  nlohmann::json config = fp8.config();
-  config["quantization_config"] = {{"quant_method", "compressed-tensors"},
-                                   {"format", "naive-quantized"},
-                                   {"quantization_status", "frozen"}};
-  write_file(folder / "config.json", config.dump());
-  auto tensors = fp8.tensors();
-  for (const char* cache : {"k_scale", "v_scale"}) {
-    tensors.push_back({std::string("model.layers.0.self_attn.") + cache, "F32", {1}, "1234"});
-  }
-  write_file(folder / "model.safetensors", safetensors_of(tensors));
-  const LlamaModel model = load_llama(folder.path());
-  EXPECT_EQ(model.weights.layers[1].down.format(), (MatrixFormat{.scaled = ScaledFormat{}}));
-  EXPECT_EQ(sum_of(model), sum);
-  config["quantization_config"]["format"] = "marlin-24";
-  write_file(folder / "config.json", config.dump());
-  expect_refused([&] { load_llama(folder.path()); }, "format is 'marlin-24'");
 }
 
 TEST(Checkpoint, MayBeTheOnlyOneOfAFolder) {

@@ -83,7 +83,7 @@ std::string name_of_operation(const std::string& label) {
 std::string chains_table(const std::vector<ChosenChain>& chains) {
   if (chains.empty()) return "";
   Table table({{"chain"}, {"alternative"}, {"origin"}, {"gain"}});
-  for (const auto& [chain, answer] : chains) {
+  for (const auto& [chain, answer, instead] : chains) {
     table.add({chain.key(), answer.config.variant, answer.origin_text(),
                answer.speedup ? fmt::format("{:.3f}x of the phase", answer.speedup->ratio) : "-"});
   }
@@ -133,7 +133,7 @@ nlohmann::json explain_json(const PipelineGraph& pass, const std::vector<Operati
                           {"launches", what.launches},
                           {"remark", what.remark}});
   }
-  for (const auto& [chain, answer] : pass.chains()) {
+  for (const auto& [chain, answer, instead] : pass.chains()) {
     chains.push_back(
         {{"chain", chain.key()},
          {"alternative", answer.config.variant},

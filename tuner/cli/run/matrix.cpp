@@ -128,7 +128,7 @@ nlohmann::json way_json(const MatrixRow& row, const MatrixWay& way) {
 nlohmann::json matrix_json(const std::vector<MatrixRow>& rows,
                            const std::vector<ChosenChain>& chains, const DeviceInfo& device) {
   auto chosen = nlohmann::json::array();
-  for (const auto& [chain, answer] : chains) {
+  for (const auto& [chain, answer, instead] : chains) {
     chosen.push_back({{"chain", chain.key()},
                       {"alternative", answer.config.variant},
                       {"origin", to_string(answer.origin)}});

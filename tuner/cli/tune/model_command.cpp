@@ -42,8 +42,14 @@ struct ModelOptions {
 /// Prints the events of a model's tuning to standard error, and writes results to CSV files.
 class ModelReport final : public ModelObserver {
  public:
-  ModelReport(const TuningOptions& options, const ModelLoad& load, double budget_s)
-      : options_(options), load_(load), budget_s_(budget_s), files_(options) {}
+  /// `budget` is that of a packing in words: "--budget 40s", or half of it.
+  ModelReport(const TuningOptions& options, const ModelLoad& load, double budget_s,
+              std::string budget)
+      : options_(options),
+        load_(load),
+        budget_s_(budget_s),
+        budget_(std::move(budget)),
+        files_(options) {}
 
   void on_problems(const std::vector<ModelChange>& changes) override {
     const auto problems = format_count(static_cast<std::int64_t>(changes.size()), "problem");
@@ -76,6 +82,7 @@ class ModelReport final : public ModelObserver {
   }
   void on_result(const TaskResult& result) override { files_.add(result); }
   void write_page() const { files_.write_page(); }
+  const std::string& budget() const { return budget_; }
   void on_change(const ModelChange& change) override {
     tell(fmt::format("trying {} in the model", change.problem.key()));
   }
@@ -98,9 +105,9 @@ class ModelReport final : public ModelObserver {
   void tell_overrun() const {
     const std::lock_guard lock(mutex_);
     const std::string line = fmt::format(
-        "greta-tune: --budget {} ended {} s ago, and {} has not ended since; what was kept before "
-        "is stored in {}\n",
-        options_.budget, most_overrun.count(), running_, options_.db.string());
+        "greta-tune: {} ended {} s ago, and {} has not ended since; what was kept before is stored "
+        "in {}\n",
+        budget_, most_overrun.count(), running_, options_.db.string());
     static_cast<void>(!write(STDERR_FILENO, line.data(), line.size()));
   }
 
@@ -108,6 +115,7 @@ class ModelReport final : public ModelObserver {
   const TuningOptions& options_;
   const ModelLoad& load_;
   double budget_s_;  ///< of a packing
+  std::string budget_;
   mutable std::mutex mutex_;
   std::string running_ = "waiting for the device";
   ResultFiles files_;
@@ -218,7 +226,7 @@ void tune_packed(const ModelOptions& options, const ModelTunerOptions& tuner_opt
   }();
   print_text(result_text(result, options.tuning.db.string()));
   if (!options.tuning.quiet) {
-    tell(fmt::format("{:.0f} s of --budget {}", result.seconds, options.tuning.budget));
+    tell(fmt::format("{:.0f} s of {}", result.seconds, report.budget()));
   }
   if (std::fflush(stdout) != 0) {
     throw CommandError(exit_failed, "the report can't be written; kept winners are stored");
@@ -250,7 +258,8 @@ int tune_model(const ModelOptions& options) {
   catch_interrupts(interrupt_patience);
   Terminal terminal(verbosity(options.tuning));
   const ModelTunerOptions& first = runs.front().second;
-  ModelReport report(options.tuning, first.load, first.tuner.budget.amount());
+  ModelReport report(options.tuning, first.load, first.tuner.budget.amount(),
+                     fmt::format("{}--budget {}", any ? "half of " : "", options.tuning.budget));
   for (const auto& [packing, tuner_options] : runs) {
     if (any) print_text(fmt::format("{}packing {}\n", packing == "rows" ? "" : "\n", packing));
     tune_packed(options, tuner_options, terminal, report);

@@ -15,10 +15,11 @@ namespace greta::runtime {
 namespace {
 
 constexpr std::string_view magic = "GGUF";
-constexpr std::uint64_t most_entries = 1 << 17;  ///< of metadata, and of tensors
+constexpr std::int64_t most_entries = 1 << 17;  ///< of metadata, and of tensors
 constexpr std::uint64_t longest_key = 65535;
 constexpr std::uint64_t longest_tensor_name = 255;
 constexpr std::uint32_t most_extents = 4;
+constexpr std::int64_t most_parts = 1024;  ///< of a split model
 
 /// A type of tensors. Those that GRETA doesn't compute with have sizes, too, so that files in which
 /// nothing uses them can be read.
@@ -53,6 +54,17 @@ constexpr TensorType tensor_types[] = {
     quantised(13, "Q5_K", BlockFormat::q5_k),
     quantised(10, "Q2_K", BlockFormat::q2_k),
     quantised(23, "IQ4_XS", BlockFormat::iq4_xs),
+    quantised(39, "MXFP4", BlockFormat::mxfp4),
+    quantised(34, "TQ1_0", BlockFormat::tq1_0),
+    quantised(35, "TQ2_0", BlockFormat::tq2_0),
+    {16, "IQ2_XXS", 256, 66},
+    {17, "IQ2_XS", 256, 74},
+    {22, "IQ2_S", 256, 82},
+    {18, "IQ3_XXS", 256, 98},
+    {21, "IQ3_S", 256, 110},
+    {19, "IQ1_S", 256, 50},
+    {29, "IQ1_M", 256, 56},
+    {40, "NVFP4", 64, 36},
     {9, "Q8_1", 32, 36},
     {15, "Q8_K", 256, 292},
     {24, "I8", 1, 1},
@@ -242,6 +254,19 @@ void place(std::vector<TensorEntry>& entries, std::span<const std::byte> data,
   }
 }
 
+/// Which part of a model a file is.
+struct Split {
+  explicit Split(const GgufMetadata& metadata)
+      : number(metadata.integer("split.no", 0, most_parts - 1, 0)),
+        count(metadata.integer("split.count", 0, most_parts, 1)) {}
+
+  /// Returns what the name of a part ends with.
+  std::string end_of(std::int64_t part) const {
+    return fmt::format("-{:05}-of-{:05}.gguf", part + 1, count);
+  }
+  std::int64_t number, count;
+};
+
 }  // namespace
 
 bool is_gguf(const std::filesystem::path& path) {
@@ -256,12 +281,14 @@ std::string gguf_types_text() {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-GgufFile GgufFile::open(const std::filesystem::path& path) {
-  GgufFile result(MappedFile::open(path), path.string());
-  const auto bytes = result.file_->bytes();
+GgufFile GgufFile::open_part(const std::filesystem::path& path) {
+  GgufFile result(path);
+  result.files_.push_back(MappedFile::open(path));
+  const MappedFile& file = *result.files_.front();
+  const auto bytes = file.bytes();
   const std::string& name = result.metadata_.name();
   GgufReader reader(bytes, name);
-  if (!result.file_->text().starts_with(magic)) reader.refuse("it doesn't begin with GGUF");
+  if (!file.text().starts_with(magic)) reader.refuse("it doesn't begin with GGUF");
   reader.take(magic.size());
   const auto version = reader.read<std::uint32_t>();
   if (version != 2 && version != 3) {
@@ -292,6 +319,51 @@ GgufFile GgufFile::open(const std::filesystem::path& path) {
     }
   }
   return result;
+}
+
+void GgufFile::add_part(const std::filesystem::path& path, std::int64_t number,
+                        std::int64_t count) {
+  std::error_code none;
+  if (!std::filesystem::exists(path, none)) {
+    throw Error(fmt::format("{}: is missing, part {} of a model of {} files", path.string(),
+                            number + 1, count));
+  }
+  GgufFile part = open_part(path);
+  const Split split(part.metadata_);
+  if (split.number != number || split.count != count) {
+    part.metadata_.refuse("split.no", fmt::format("is {} of {}; by its name it must be {} of {}",
+                                                  split.number, split.count, number, count));
+  }
+  for (auto& [name, tensor] : part.tensors_) {
+    if (tensors_.emplace(name, std::move(tensor)).second) continue;
+    throw Error(fmt::format("{}: tensor '{}' is in another part, too", path.string(), name));
+  }
+  if (number == 0) metadata_ = std::move(part.metadata_);
+  files_.push_back(part.files_.front());
+}
+
+GgufFile GgufFile::open(const std::filesystem::path& path) {
+  GgufFile opened = open_part(path);
+  const Split split(opened.metadata_);
+  if (split.count <= 1) return opened;
+  const std::string name = path.filename().string(), end = split.end_of(split.number);
+  if (!name.ends_with(end)) {
+    opened.metadata_.refuse("split.no",
+                            fmt::format("is {} of {}, but the file's name doesn't end with {}",
+                                        split.number, split.count, end));
+  }
+  const auto path_of = [&](std::int64_t number) {
+    return path.parent_path() / (name.substr(0, name.size() - end.size()) + split.end_of(number));
+  };
+  GgufFile all(path_of(0));
+  for (std::int64_t i = 0; i < split.count; ++i) all.add_part(path_of(i), i, split.count);
+  constexpr const char* total = "split.tensors.count";
+  const auto found = static_cast<std::int64_t>(all.tensors_.size());
+  const std::int64_t told = all.metadata_.integer(total, 0, most_entries * most_parts, found);
+  if (told != found) {
+    all.metadata_.refuse(total, fmt::format("is {}, but all parts have {} tensors", told, found));
+  }
+  return all;
 }
 
 }  // namespace greta::runtime

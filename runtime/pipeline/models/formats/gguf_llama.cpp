@@ -90,11 +90,8 @@ void refuse_others(const GgufMetadata& metadata) {
                     fmt::format("is '{}'; allowed: {}", shown_text(*architecture),
                                 fmt::join(architectures, ", ")));
   }
-  const std::int64_t parts = metadata.integer("split.count", 0, 65535, 1);
-  if (parts > 1) {
-    metadata.refuse("split.count", fmt::format("is {}: the model is split into files; merge them "
-                                               "with llama-gguf-split --merge",
-                                               parts));
+  if (!metadata.flag(key_of(metadata, "attention.causal"), true)) {
+    metadata.refuse(key_of(metadata, "attention.causal"), "is false; allowed: true");
   }
   for (const char* name : {"attention.scale", "logit_scale", "embedding_scale", "residual_scale"}) {
     const std::string key = key_of(metadata, name);
@@ -270,7 +267,7 @@ LlamaModel load_gguf(const std::filesystem::path& path) {
   const GgufFile file = GgufFile::open(path);
   LlamaModel model;
   model.path = path;
-  model.files = {file.file()};
+  model.files = file.files();
   model.config = config_of(file);
   ModelTensors tensors(path.string(), gguf_types_text());
   for (const auto& [name, tensor] : file.tensors()) tensors.add(name, tensor);

@@ -86,15 +86,24 @@ std::string types_text() {
   return fmt::format("{}", fmt::join(types, ", "));
 }
 
+/// Returns the files of a folder, as far as they can be listed.
+std::vector<fs::path> files_of(const fs::path& folder) {
+  std::vector<fs::path> files;
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    files.push_back(at->path());
+  }
+  return files;
+}
+
 /// Returns the only file of weights in a folder, which may have any name; an empty path if there is
 /// none or there are several.
 fs::path only_safetensors(const fs::path& folder) {
   fs::path found;
-  std::error_code none;
-  for (const auto& entry : fs::directory_iterator(folder, none)) {
-    if (entry.path().extension() != ".safetensors") continue;
+  for (const fs::path& file : files_of(folder)) {
+    if (file.extension() != ".safetensors") continue;
     if (!found.empty()) return {};
-    found = entry.path();
+    found = file;
   }
   return found;
 }
@@ -167,9 +176,7 @@ class SafetensorsReader {
 fs::path checkpoint_in(const fs::path& folder) {
   if (there(folder / "config.json")) return {};
   fs::path found;
-  std::error_code none;
-  for (const auto& entry : fs::directory_iterator(folder, none)) {
-    const fs::path& file = entry.path();
+  for (const fs::path& file : files_of(folder)) {
     const std::string name = file.filename().string();
     if (file.extension() != ".bin" || name.starts_with("tok") || name.starts_with("pytorch_model"))
       continue;
@@ -194,20 +201,42 @@ void add_ends(const fs::path& folder, LlamaConfig& config) {
   }
 }
 
+/// Returns a quantize_config.json as quantization_config. What is wrong with it is refused here, by
+/// its name.
+nlohmann::json settings_of_gptq(const fs::path& path) {
+  const auto file = MappedFile::open(path, most_model_json_bytes);
+  nlohmann::json json = parse_json(file->text(), path.string());
+  const JsonFields fields(json, path.string());
+  if (!fields.has("quant_method")) json["quant_method"] = "gptq";
+  if (fields.text("quant_method") != "fp8") static_cast<void>(packed_weights_in(fields));
+  return json;
+}
+
+/// The same of a hf_quant_config.json.
+nlohmann::json settings_of_modelopt(const fs::path& path) {
+  const auto file = MappedFile::open(path, most_model_json_bytes);
+  const nlohmann::json json = parse_json(file->text(), path.string());
+  static_cast<void>(JsonFields(json, path.string()).object("quantization").text("quant_algo"));
+  nlohmann::json settings = json.at("quantization");
+  settings["quant_method"] = "modelopt";
+  const nlohmann::json config = {{"quantization_config", settings}};
+  static_cast<void>(scaled_weights_of(JsonFields(config, path.string())));
+  return settings;
+}
+
 }  // namespace
 
 std::string config_text(const fs::path& path) {
   const auto file = MappedFile::open(path, most_model_json_bytes);
-  const fs::path beside = path.parent_path() / "quantize_config.json";
-  if (path.filename() != "config.json" || !there(beside)) return std::string(file->text());
-  nlohmann::json json = parse_json(file->text(), path.string());
-  if (JsonFields(json, path.string()).has("quantization_config")) return std::string(file->text());
-  const auto other = MappedFile::open(beside, most_model_json_bytes);
-  nlohmann::json quantisation = parse_json(other->text(), beside.string());
-  if (!JsonFields(quantisation, beside.string()).has("quant_method")) {
-    quantisation["quant_method"] = "gptq";
+  const fs::path gptq = path.parent_path() / "quantize_config.json",
+                 modelopt = path.parent_path() / "hf_quant_config.json";
+  if (path.filename() != "config.json" || (!there(gptq) && !there(modelopt))) {
+    return std::string(file->text());
   }
-  json["quantization_config"] = std::move(quantisation);
+  nlohmann::json json = parse_json(file->text(), path.string());
+  if (quantisation_of(JsonFields(json, path.string()))) return std::string(file->text());
+  json["quantization_config"] =
+      there(gptq) ? settings_of_gptq(gptq) : settings_of_modelopt(modelopt);
   return json.dump();
 }
 
@@ -222,13 +251,13 @@ LlamaModel load_hugging_face(const fs::path& folder) {
   const nlohmann::json json = parse_json(text, config.string());
   const JsonFields fields(json, config.string());
   const LlamaNames names = names_of(fields.text("model_type"), reader.tensors());
-  const bool fp8 = scaled_weights_of(fields).has_value();
-  if (fp8) {
-    ScaledReader scaled(reader.tensors(), folder.string());
+  const auto scaled = scaled_weights_of(fields);
+  if (scaled) {
+    ScaledReader reads(reader.tensors(), *scaled, folder.string());
     model.weights = take_llama(
         reader.tensors(), model.config, names,
-        [&](const std::string& name, const auto& shape) { return scaled.take(name, shape); });
-    model.converted = scaled.memory();
+        [&](const std::string& name, const auto& shape) { return reads.take(name, shape); });
+    model.converted = reads.memory();
   } else if (const auto packed = packed_weights_of(fields)) {
     WeightUnpacker unpacker(reader.tensors(), *packed, folder.string(), model.config);
     model.weights = take_llama(
@@ -241,7 +270,7 @@ LlamaModel load_hugging_face(const fs::path& folder) {
   }
   model.config.formats = formats_of(model.weights);
   reader.tensors().check_rest([&](std::string_view name) {
-    return name.ends_with("rotary_emb.inv_freq") || (fp8 && ScaledReader::ignored(name)) ||
+    return name.ends_with("rotary_emb.inv_freq") || (scaled && ScaledReader::ignored(name)) ||
            (model.config.tied_embeddings && name == folder_names.head);
   });
   model.files = reader.files();

@@ -20,6 +20,20 @@ std::string shown(const nlohmann::json& value) {
   return text;
 }
 
+/// Returns an integer of 63 bits, which may be written as 4.0.
+std::optional<std::int64_t> integer_of(const nlohmann::json& value) {
+  if (value.is_number_float()) {
+    constexpr double exact = 9007199254740992;  // 2^53
+    const auto number = value.get<double>();
+    if (std::trunc(number) != number || std::abs(number) > exact) return std::nullopt;
+    return static_cast<std::int64_t>(number);
+  }
+  constexpr auto most = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  if (value.is_number_unsigned() && value.get<std::uint64_t>() > most) return std::nullopt;
+  if (!value.is_number_integer()) return std::nullopt;
+  return value.get<std::int64_t>();
+}
+
 }  // namespace
 
 nlohmann::json parse_json(std::string_view text, const std::string& name) {
@@ -69,14 +83,11 @@ std::int64_t JsonFields::integer(const std::string& key, std::int64_t least, std
                                  std::optional<std::int64_t> fallback) const {
   if (fallback && !has(key)) return *fallback;
   const nlohmann::json& value = at(key);
-  const bool fits = value.is_number_unsigned()
-                        ? value.get<std::uint64_t>() <=
-                              static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())
-                        : value.is_number_integer();
-  if (!fits || value.get<std::int64_t>() < least || value.get<std::int64_t>() > most) {
+  const auto number = integer_of(value);
+  if (!number || *number < least || *number > most) {
     refuse(fmt::format("{} is {}; allowed: {} to {}", key, shown(value), least, most));
   }
-  return value.get<std::int64_t>();
+  return *number;
 }
 
 double JsonFields::number(const std::string& key, std::optional<double> fallback) const {

@@ -23,6 +23,8 @@ class JsonFields {
 
   const std::string& name() const { return name_; }
   bool has(const std::string& key) const;
+  /// Returns whether there is a member, which may be null.
+  bool names(const std::string& key) const { return object_.contains(key); }
   /// Returns any value. Throws Error if it is missing.
   const nlohmann::json& at(const std::string& key) const;
   JsonFields object(const std::string& key) const;

@@ -46,7 +46,7 @@ void decode_others(const LlamaConfig& c, std::vector<LlamaExpert>& experts) {
   }
   for (LlamaExpert& expert : experts) {
     for (WeightView* view : {&expert.gate, &expert.up, &expert.down}) {
-      view->decoded = (view->scaled && !alike) || (view->blocks && unread);
+      view->decoded = view->decoded || (view->scaled && !alike) || (view->blocks && unread);
     }
   }
 }

@@ -38,11 +38,12 @@ std::optional<int> repack_groups(const PackedMatrix& m, const PackedMatrix& stor
   return others ? std::optional(largest) : std::nullopt;
 }
 
-/// Reads what AWQ adds.
+/// Reads what AWQ adds. Newer files call the version a format.
 void read_awq(const JsonFields& fields) {
-  const std::string version = fields.text("version", "gemm");
+  const char* const key = fields.has("version") ? "version" : "format";
+  const std::string version = fields.text(key, "gemm");
   if (version != "gemm" && version != "GEMM") {
-    fields.refuse(fmt::format("version is '{}'; allowed: gemm", version.substr(0, 40)));
+    fields.refuse(fmt::format("{} is '{}'; allowed: gemm", key, version.substr(0, 40)));
   }
 }
 
@@ -57,10 +58,10 @@ void read_gptq(const JsonFields& fields, PackedWeights& packed) {
   if (fields.has("dynamic") && !fields.at("dynamic").empty()) {
     fields.refuse("has settings of single layers ('dynamic'); allowed: none");
   }
-  const std::string format = fields.text("checkpoint_format", "gptq");
+  const char* const key = fields.has("checkpoint_format") ? "checkpoint_format" : "format";
+  const std::string format = fields.text(key, "gptq");
   if (format != "gptq" && format != "gptq_v2") {
-    fields.refuse(
-        fmt::format("checkpoint_format is '{}'; allowed: gptq, gptq_v2", format.substr(0, 40)));
+    fields.refuse(fmt::format("{} is '{}'; allowed: gptq, gptq_v2", key, format.substr(0, 40)));
   }
   packed.packing = *kernels::weight_packing_from_string(format);
   packed.zeros = !fields.flag("sym", true);
@@ -77,15 +78,28 @@ void PackedWeights::set_group(const JsonFields& fields, std::int64_t size) {
   }
 }
 
+std::optional<JsonFields> quantisation_of(const JsonFields& config) {
+  for (const char* key : {"quantization_config", "compression_config"}) {
+    if (config.has(key)) return config.object(key);
+  }
+  return std::nullopt;
+}
+
 std::optional<PackedWeights> packed_weights_of(const JsonFields& config) {
-  if (!config.has("quantization_config")) return std::nullopt;
-  const JsonFields fields = config.object("quantization_config");
+  const auto fields = quantisation_of(config);
+  if (!fields) return std::nullopt;
+  return packed_weights_in(*fields);
+}
+
+PackedWeights packed_weights_in(const JsonFields& fields) {
   PackedWeights packed;
   const std::string method = fields.text("quant_method", "");
   if (method == "compressed-tensors") return compressed_weights_of(fields);
   if (method != "awq" && method != "gptq") {
-    fields.refuse(fmt::format("quant_method is '{}'; allowed: awq, gptq, fp8, compressed-tensors",
-                              method.substr(0, 40)));
+    fields.refuse(
+        fmt::format("quant_method is '{}'; allowed: awq, gptq, fp8, "
+                    "fbgemm_fp8, modelopt, compressed-tensors",
+                    method.substr(0, 40)));
   }
   constexpr std::int64_t any = std::numeric_limits<std::int32_t>::max();
   packed.bits = fields.integer("bits", 0, any);
@@ -200,7 +214,7 @@ WeightView WeightUnpacker::take(const std::string& name, const std::vector<std::
   view.groups = GroupedWeights{*packed_.format().quantised, m.group, *scales.dtype,
                                memory->data() + places.scales,
                                largest ? memory->data() + places.zeros : nullptr};
-  if (!order.empty()) {  // after weights whose size is a multiple of 8
+  if (!order.empty()) {
     std::byte* const to = memory->data() + places.bytes;
     std::memcpy(to, order.data(), 4 * order.size());
     view.order = reinterpret_cast<const std::int32_t*>(to);

@@ -46,9 +46,16 @@ struct PackedWeights {
   }
 };
 
+/// Returns quantization_config of a config.json, which older versions of compressed-tensors call
+/// compression_config; std::nullopt if there is none.
+std::optional<JsonFields> quantisation_of(const JsonFields& config);
+
 /// Reads quantization_config of a config.json; std::nullopt if there is none. Throws Error for
 /// other methods, and for what can't be repacked: other numbers of bits, groups and versions.
 std::optional<PackedWeights> packed_weights_of(const JsonFields& config);
+
+/// The same; `fields` is quantization_config.
+PackedWeights packed_weights_in(const JsonFields& fields);
 
 /// Reads what packed_weights_of() does of compressed-tensors' format pack-quantized. `fields` is
 /// quantization_config.
@@ -58,13 +65,13 @@ PackedWeights compressed_weights_of(const JsonFields& fields);
 /// transforms of activations. `fields` is quantization_config.
 void refuse_transforms(const JsonFields& fields);
 
-/// Where the parts of a repacked matrix are in memory.
+/// Where the parts of a repacked matrix are in memory. An order of its columns is after them.
 struct PackedPlaces {
   explicit PackedPlaces(const kernels::PackedMatrix& m)
       : scales(m.n * m.row_bytes()),
         zeros(scales + 2 * m.n * m.groups()),
-        bytes(zeros + m.n * m.groups()) {}
-  std::int64_t scales, zeros, bytes;
+        bytes((zeros + m.n * m.groups() + 3) / 4 * 4) {}
+  std::int64_t scales, zeros, bytes;  ///< in whole int32
 };
 
 /// Repacks weights on loading.

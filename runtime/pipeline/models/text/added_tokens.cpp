@@ -12,9 +12,9 @@ constexpr std::string_view spaces[] = {
     "\xe3\x80\x80"};
 
 template <typename Is>
-std::size_t space_at(std::string_view text, const Is& is) {
+std::size_t space_at(const Is& is) {
   const auto* const found = std::find_if(std::begin(spaces), std::end(spaces), is);
-  return found == std::end(spaces) || text.empty() ? 0 : found->size();
+  return found == std::end(spaces) ? 0 : found->size();
 }
 
 }  // namespace
@@ -22,14 +22,14 @@ std::size_t space_at(std::string_view text, const Is& is) {
 std::size_t leading_space(std::string_view text) {
   const std::size_t size = text.size();
   const auto begins = [&](std::string_view space) { return text.starts_with(space); };
-  for (std::size_t next = 0; (next = space_at(text, begins)) > 0;) text.remove_prefix(next);
+  for (std::size_t next = 0; (next = space_at(begins)) > 0;) text.remove_prefix(next);
   return size - text.size();
 }
 
 std::size_t trailing_space(std::string_view text) {
   const std::size_t size = text.size();
   const auto ends = [&](std::string_view space) { return text.ends_with(space); };
-  for (std::size_t next = 0; (next = space_at(text, ends)) > 0;) text.remove_suffix(next);
+  for (std::size_t next = 0; (next = space_at(ends)) > 0;) text.remove_suffix(next);
   return size - text.size();
 }
 
