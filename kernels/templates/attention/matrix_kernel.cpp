@@ -81,7 +81,7 @@ std::int64_t MatrixKernel::addresses(const Config& c) const {
   const bool even = (shape_.dim & (shape_.dim - 1)) == 0 && shape_.v_dim == shape_.dim;
   // Clang keeps what it finds for each load of a wave of 32 lanes.
   if (cores_ == MatrixCores::wmma11 || cores_ == MatrixCores::wmma12) {
-    const bool apart = shape_.page > 0 || shape_.packed || shape_.packed_queries > 0;
+    const bool apart = shape_.page > 0 || shape_.finds_tokens();
     return apart ? loads(c) * (even ? 6 : 16) : 0;
   }
   const bool apart = shape_.page > 0 || (shape_.packed && (lane_copies() || c["ASYNC"] == 0));
