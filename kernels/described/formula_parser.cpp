@@ -93,19 +93,30 @@ class FormulaParser {
     }
   }
 
-  std::size_t add(Node node) {
+  /// Appends a node and returns it. Callers fill it in place: g++ 12 takes the moved value of a
+  /// temporary one for uninitialised.
+  Node& append(Kind kind, std::size_t at) {
     if (tree_.nodes.size() == Formula::most_terms) {
       fail(fmt::format("a formula has at most {} operators, names and literals",
                        Formula::most_terms));
     }
-    tree_.nodes.push_back(std::move(node));
-    return tree_.nodes.size() - 1;
+    Node& node = tree_.nodes.emplace_back();
+    node.kind = kind;
+    node.at = at;
+    return node;
   }
+  std::size_t last() const { return tree_.nodes.size() - 1; }
   std::size_t add(Kind kind, std::size_t at, std::vector<std::size_t> parts) {
-    return add({.kind = kind, .at = at, .parts = std::move(parts)});
+    append(kind, at).parts = std::move(parts);
+    return last();
   }
   std::size_t add(FormulaValue value, std::size_t at) {
-    return add({.at = at, .value = std::move(value)});
+    append(Kind::literal, at).value = std::move(value);
+    return last();
+  }
+  std::size_t add_number(Kind kind, std::size_t at, std::ptrdiff_t number) {
+    append(kind, at).number = static_cast<std::size_t>(number);
+    return last();
   }
 
   std::size_t choice() {
@@ -335,17 +346,11 @@ class FormulaParser {
     if (peek() == '(') return call(name, at);
     if (name == "True" || name == "true") return add({true}, at);
     if (name == "False" || name == "false") return add({false}, at);
-    Node node{.kind = Kind::name, .at = at};
     const auto element = std::find(scope_.begin(), scope_.end(), name);
-    if (element != scope_.end()) {
-      node.kind = Kind::element;
-      node.number = static_cast<std::size_t>(element - scope_.begin());
-    } else {
-      const auto known = std::find(names_.begin(), names_.end(), name);
-      node.number = static_cast<std::size_t>(known - names_.begin());
-      if (known == names_.end()) names_.push_back(name);
-    }
-    return add(std::move(node));
+    if (element != scope_.end()) return add_number(Kind::element, at, element - scope_.begin());
+    const auto number = std::find(names_.begin(), names_.end(), name) - names_.begin();
+    if (number == std::ssize(names_)) names_.push_back(name);
+    return add_number(Kind::name, at, number);
   }
 
   std::size_t call(const std::string& name, std::size_t at) {

@@ -31,6 +31,7 @@ std::uint32_t guard_pattern_of(std::uint64_t address, GuardValues values) {
 /// Returns the index of the first damaged byte. bytes[0] is at `offset` in the allocation.
 std::optional<std::size_t> first_damage(const std::vector<std::byte>& bytes, std::size_t offset,
                                         std::uint32_t pattern) {
+  if (bytes.empty()) return std::nullopt;
   constexpr std::size_t words = guard_bytes / 4 + 256 / 4 + 2;
   const std::vector<std::uint32_t> intact_words(words, pattern);
   const auto* intact = reinterpret_cast<const std::byte*>(intact_words.data()) + offset % 4;

@@ -51,6 +51,18 @@ Attribute x_stride_attribute(std::string help) {
                           [](const Problem& problem) { return problem.dim("cols"); });
 }
 
+Result<void> check_pairs(const Problem& problem) {
+  const std::int64_t dim = problem.dim("dim");
+  if (dim % 2 != 0) return bad_field("dim", std::to_string(dim), "must be even, for pairs");
+  if (problem.attribute("style", "interleaved") != "interleaved") return {};
+  for (const auto& [name, stride] : strides_of(problem)) {
+    if (stride % 2 != 0) {
+      return bad_field(name, std::to_string(stride), "must be even, for pairs of neighbours");
+    }
+  }
+  return {};
+}
+
 std::vector<Constraint> stride_constraints(const Strides& strides) {
   std::vector<Constraint> constraints;
   for (const auto& [name, stride] : strides) {

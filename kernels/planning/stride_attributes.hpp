@@ -22,6 +22,10 @@ Attribute x_stride_attribute(std::string help);
 using Strides = std::vector<std::pair<std::string, std::int64_t>>;
 Strides strides_of(const Problem& problem);
 
+/// Checks that pairs lie in whole loads: `dim` is even, and so are strides where style=interleaved
+/// pairs neighbours.
+Result<void> check_pairs(const Problem& problem);
+
 /// Returns the constraint that VEC divides the stride, for each of them.
 std::vector<Constraint> stride_constraints(const Strides& strides);
 /// Returns the greatest common divisor of `extent` and the strides.

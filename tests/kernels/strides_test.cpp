@@ -212,6 +212,8 @@ TEST(StrideOptions, RefusedInOneLineThatNamesTheOption) {
   EXPECT_EQ(other("rope_append dtype=f32 out=f32 q_stride=\"25\" batch=1 tokens=2 heads=3 "
                   "kv_heads=3 dim=8 positions=9 capacity=9"),
             "q_stride 25: must be even, for pairs of neighbours");
+  EXPECT_EQ(other("rope dtype=f32 out=f32 x_stride=\"25\" tokens=2 heads=3 dim=8 positions=9"),
+            "x_stride 25: must be even, for pairs of neighbours");
   EXPECT_EQ(other("attention dtype=f32 out=f32 q_stride=\"36\" batch=1 heads=4 kv_heads=1 q=3 kv=5 "
                   "dim=8"),
             "q_stride 36: must be a multiple of 8");

@@ -384,7 +384,10 @@ TEST(Auto, NeedsFewTrialsWithAGoodPriorAndNotManyMoreWithAWrongOne) {
 TEST(RankByPrior, IsAscendingWithoutRepetitionsAndFullInSmallSpaces) {
   std::mt19937_64 random(5);
   const Space small({{"only", {{"A", {1, 2, 4, 8}}, {"B", {1, 2, 4, 8}}}, {}}});
-  const SearchProblem::Prior prior = [](const Choice& choice) { return away_from(choice, 1, 2); };
+  const SearchProblem::Prior prior = [](const Choice& choice) {
+    // The other variant of the large space has one parameter.
+    return choice.variant == 0 ? away_from(choice, 1, 2) : std::numeric_limits<double>::infinity();
+  };
   const auto all = rank_by_prior(small, prior, 100, random);
   EXPECT_EQ(all.size(), small.count());
   EXPECT_EQ(all.front().first, 1);

@@ -179,6 +179,8 @@ std::vector<QueryTile> query_tiles(const Shape& shape, const DeviceInfo& device,
     (count >= busy_workgroups(device) ? order : few).push_back(tile);
   }
   order.insert(order.end(), few.rbegin(), few.rend());
+  // Where others need too many registers: the fewest loads in flight.
+  if (few_keys && shape.in != DType::bf16) order.push_back({16, 8});
   return order;
 }
 
@@ -229,7 +231,9 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   if (few_keys) {
     // Conversions need some; compilers were seen to spare 24 where values have another size.
     const std::int64_t room = shape.v_dim != shape.dim ? 200 : shape.in == DType::bf16 ? 176 : 192;
-    std::erase_if(configs, [=](const Config& c) { return kernel.registers(c) > room; });
+    std::erase_if(configs, [=](const Config& c) {
+      return kernel.registers(c) - kernel.addresses(c) > room || kernel.registers(c) > 240;
+    });
   }
   std::erase_if(configs, [&](const Config& c) { return may_spill(c, kernel); });
   // The same for queries in shared memory: two waves on a SIMD, if that can be.

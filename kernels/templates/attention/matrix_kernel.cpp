@@ -63,23 +63,32 @@ std::int64_t MatrixKernel::shared_bytes(const Config& c) const {
 std::int64_t MatrixKernel::least_registers(const Config& c) const {
   const std::int64_t sums = c["WQ"] * (padded_values() + c["BK"] / c["KWAVES"]) / wave_;
   const std::int64_t queries = c["QREG"] != 0 ? c["WQ"] / 16 * (padded() / granule()) : 1;
-  const std::int64_t waiting = c["ASYNC"] != 0
-                                   ? 0
-                                   : 4 * (ceil_div(c["BK"] * shape_.dim / 8, threads(c)) +
-                                          ceil_div(c["BK"] * shape_.v_dim / 8, threads(c)));
-  return sums + fragment() * (queries + 1) + waiting;
+  return sums + fragment() * (queries + 1) + (c["ASYNC"] != 0 ? 0 : 4 * loads(c));
+}
+
+std::int64_t MatrixKernel::loads(const Config& c) const {
+  return ceil_div(c["BK"] * shape_.dim / 8, threads(c)) +
+         ceil_div(c["BK"] * shape_.v_dim / 8, threads(c));
+}
+
+std::int64_t MatrixKernel::addresses(const Config& c) const {
+  // Each load finds its page or its token, by a division if a line's length is no power of two.
+  const bool even = (shape_.dim & (shape_.dim - 1)) == 0 && shape_.v_dim == shape_.dim;
+  // Clang keeps what it finds for each load of a wave of 32 lanes.
+  if (cores_ == MatrixCores::wmma11 || cores_ == MatrixCores::wmma12) {
+    const bool apart = shape_.page > 0 || shape_.finds_tokens();
+    return apart ? loads(c) * (even ? 6 : 16) : 0;
+  }
+  const bool apart = shape_.page > 0 || (shape_.packed && (lane_copies() || c["ASYNC"] == 0));
+  return !apart ? 0 : even ? 6 : 40;
 }
 
 std::int64_t MatrixKernel::registers(const Config& c) const {
   const std::int64_t more = c["QREG"] != 0 ? 1 : blocks(c);
   const std::int64_t rows = blocks(c) * (cores_ == MatrixCores::mma ? 2 : 1);
-  // Each load finds its page or its token, by a division if a line's length is no power of two.
-  const bool even = (shape_.dim & (shape_.dim - 1)) == 0 && shape_.v_dim == shape_.dim;
   const bool ahead = c["ASYNC"] != 0;
-  const bool apart = shape_.page > 0 || (shape_.packed && (lane_copies() || !ahead));
-  const std::int64_t pages = !apart ? 0 : even ? 6 : 40;
   return least_registers(c) + fragment() * more + 2 * rows + (lane_copies() || ahead ? 32 : 48) +
-         pages;
+         addresses(c);
 }
 
 std::int64_t MatrixKernel::instructions(const Config& c) const {

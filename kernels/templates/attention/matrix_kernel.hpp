@@ -47,9 +47,11 @@ class MatrixKernel {
   /// operands of one matrix instruction, all queries with QREG, and keys and values that wait to be
   /// written to shared memory.
   std::int64_t least_registers(const Config& c) const;
-  /// Returns an estimate of what a thread needs: also the operands of further instructions, and the
-  /// maximum and the sum of each row.
+  /// Returns an estimate of what a thread needs: also the operands of further instructions, the
+  /// maximum and the sum of each row, and addresses().
   std::int64_t registers(const Config& c) const;
+  /// Returns an estimate of the registers that hold where pages or packed tokens lie.
+  std::int64_t addresses(const Config& c) const;
   std::int64_t register_limit(const Config& c) const {
     return std::min(thread_registers_, workgroup_registers_ / threads(c));
   }
@@ -66,6 +68,8 @@ class MatrixKernel {
   std::int64_t padded() const { return ceil_div(shape_.dim, granule()) * granule(); }
   std::int64_t padded_values() const { return ceil_div(shape_.v_dim, granule()) * granule(); }
   std::int64_t tiles_bytes(const Config& c) const;
+  /// Returns the number of loads of 16 bytes of a thread for the keys and the values of a step.
+  std::int64_t loads(const Config& c) const;
 
   Shape shape_;
   MatrixCores cores_;

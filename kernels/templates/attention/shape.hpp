@@ -31,6 +31,9 @@ struct Shape {
   /// Of equal lengths in place of packed ones: queries of all sequences; 0: others.
   std::int64_t packed_queries = 0;
 
+  /// Whether kernels find the sequence of each token: also of equal lengths in place of packed
+  /// ones.
+  bool finds_tokens() const { return packed || packed_queries > 0; }
   /// Returns the number of pages of a sequence.
   std::int64_t pages() const { return ceil_div(capacity, page); }
   /// Return the number of elements of a key and its value together, and of the longer of them.

@@ -133,10 +133,17 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
                         {"TOGETHER", default_heads_together(shape)}}});
   }
   // RDNA has 256 vector registers, in which its compilers keep the bounds of packed sequences.
-  const bool bounds = shape.packed && device.vendor == "AMD" && device.min_subgroup_size == 32;
-  roomy_first(configs, device, [&shape, bounds](const Config& c) {
+  const bool rdna = device.vendor == "AMD" && device.min_subgroup_size == 32;
+  roomy_first(configs, device, [&shape, bounds = rdna && shape.finds_tokens()](const Config& c) {
     return registers_of(shape, c) + (bounds ? 8 : 0);
   });
+  // They also keep an address for each load, and where its token or its page lies.
+  if (rdna && device.language == Language::hip) {
+    const int of_load = shape.page > 0 ? 9 : shape.finds_tokens() ? 7 : 5;
+    std::stable_partition(configs.begin(), configs.end(), [&](const Config& c) {
+      return registers_of(shape, c) + of_load * loads_of(shape, c) <= 248;
+    });
+  }
   return configs;
 }
 

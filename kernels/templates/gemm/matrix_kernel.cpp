@@ -241,12 +241,14 @@ std::int64_t MatrixKernel::registers(const Config& c) const {
                                            : place_registers(c, shape_.b_along_k, "BN", "WN");
   const std::int64_t addresses = place_registers(c, shape_.a_along_k, "BM", "WM") + of_b +
                                  std::llround(std::ceil(units_a(c)) + std::ceil(units_b(c)));
-  const bool transposes = turned(c, shape_.a_along_k) || turned(c, shape_.b_along_k);
+  const bool of_a = turned(c, shape_.a_along_k), transposes = of_a || turned(c, shape_.b_along_k);
+  const bool both = of_a && turned(c, shape_.b_along_k);
   return sum_registers(c) + fragments + loaded + std::max<std::int64_t>(0, loaded - 24) +
          addresses +
-         (turns_by_reads(c) ? 26
-          : transposes      ? 30
-                            : 18);
+         (turns_by_reads(c)                       ? 26
+          : both && cores_ == MatrixCores::wmma12 ? 40
+          : transposes                            ? 30
+                                                  : 18);
 }
 
 std::int64_t MatrixKernel::register_limit(const Config& c) const {

@@ -58,8 +58,7 @@ class MatrixRows {
   std::int64_t least_registers(const Config& c) const {
     const std::int64_t sums = c["WQ"] * (wave_values(c) + wave_keys(c)) / wave_;
     const std::int64_t queries = c["QREG"] != 0 ? c["WQ"] / 16 * (padded() / depth()) : 0;
-    const std::int64_t chunks = c["BK"] * shape_.read_elements() / 8;
-    const std::int64_t waiting = c["BUFFERS"] > 1 ? 0 : 4 * ceil_div(chunks, threads(c));
+    const std::int64_t waiting = c["BUFFERS"] > 1 ? 0 : 4 * loads(c);
     return sums + fragment() * (queries + 1) + waiting;
   }
   /// Returns an estimate of what a thread needs.
@@ -68,7 +67,7 @@ class MatrixRows {
     const std::int64_t lane_rows = blocks * (copies() ? 2 : 1);
     const std::int64_t turned = copies() ? 0 : 4 * fragment() + 16;
     return least_registers(c) + fragment() * (blocks + 1) + turned +
-           lane_rows * (shape_.tree ? 9 : 4) + 40 + (shape_.page > 0 ? 30 : 0);
+           lane_rows * (shape_.tree ? 9 : 4) + 40 + addresses(c);
   }
   std::int64_t register_limit(const Config& c) const {
     return std::min(most_registers_, file_ / threads(c));
@@ -95,6 +94,17 @@ class MatrixRows {
     return c["BK"] / std::min(c["BK"] / 16, c["VWAVES"]);
   }
   std::int64_t fragment() const { return cores_ == MatrixCores::wmma11 ? 8 : 4; }
+  /// Returns the number of loads of 16 bytes of a thread for the keys of a step.
+  std::int64_t loads(const Config& c) const {
+    return ceil_div(c["BK"] * shape_.read_elements() / 8, threads(c));
+  }
+  /// Returns an estimate of the registers that hold where pages lie. For gfx12, clang keeps those
+  /// of each load, and bits of trees.
+  std::int64_t addresses(const Config& c) const {
+    if (shape_.page == 0) return 0;
+    if (cores_ != MatrixCores::wmma12) return 30;
+    return std::max<std::int64_t>(30, 4 * loads(c)) + (shape_.tree ? 25 : 0);
+  }
 
   Shape shape_;
   MatrixCores cores_;

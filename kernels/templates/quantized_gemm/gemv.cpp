@@ -98,7 +98,11 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   // GLSL's compilers unroll more than registers have room for.
   const bool room = device.language == Language::hip || rows <= 2;
   const bool wide = gpu && room && shape.products() / 4 >= busy_workgroups(device);
-  const int most = shape.packing == WeightPacking::awq ? 2 : 4;
+  // Clang converts eight rows of bf16 ahead of products: with four columns, RDNA's 256 registers
+  // are too few.
+  const bool converts = device.vendor == "AMD" && thread_registers(device) <= 256 &&
+                        shape.in == DType::bf16 && rows == 8;
+  const int most = shape.packing == WeightPacking::awq || converts ? 2 : 4;
   std::vector<Config> configs;
   for (const int tn : {wide ? most : least, least}) {
     for (const int threads : {128, 64, 32}) {

@@ -108,8 +108,12 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
                      unit_of(shape) != segment && !shape.grouped() && rt == 4 && keep_busy(2, 2);
   if (bytes) rt = 2;
   // A lane of gfx11 holds whole lines: all rows of tiles are as much as registers have room for.
-  const bool spills =
-      device.vendor != "NVIDIA" && shape.gated() && shape.zeros;  // of AMD's compiler
+  // AMD's compiler spills with zero points of gates, and of RDNA's 256 registers some for panels
+  // with zero points, or with int4 that become bf16.
+  const bool panels = shape.panels && thread_registers(device) <= 256;
+  const bool converts = shape.format == WeightFormat::int4 && shape.in == DType::bf16;
+  const bool spills = device.vendor != "NVIDIA" &&
+                      ((shape.gated() && shape.zeros) || (panels && (shape.zeros || converts)));
   const bool room = rt < 4 || (lanes_of_line(device) > 1 && !spills);
   // Of groups with few rows, two tiles share those of A (measured on an H200).
   const bool pairs = rt == 1 && shape.grouped() && device.vendor == "NVIDIA" && keep_busy(2, 1);

@@ -51,10 +51,7 @@ void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64
 }
 
 Result<void> check(const Problem& problem) {
-  const std::int64_t dim = problem.dim("dim");
-  if (dim % 2 != 0) {
-    return bad_field("dim", std::to_string(dim), "must be even, for pairs");
-  }
+  if (const auto pairs = check_pairs(problem); !pairs) return pairs;
   return check_count(problem, "heads", {"tokens", "heads"});
 }
 

@@ -132,14 +132,7 @@ void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64
 }
 
 Result<void> check(const Problem& problem) {
-  const std::int64_t dim = problem.dim("dim");
-  if (dim % 2 != 0) return bad_field("dim", std::to_string(dim), "must be even, for pairs");
-  const bool neighbours = problem.attribute("style", "interleaved") == "interleaved";
-  for (const auto& [name, stride] : strides_of(problem)) {
-    if (neighbours && stride % 2 != 0) {
-      return bad_field(name, std::to_string(stride), "must be even, for pairs of neighbours");
-    }
-  }
+  if (const auto pairs = check_pairs(problem); !pairs) return pairs;
   const std::string epsilon = problem.attribute("epsilon", "1e-05");
   if (problem.attribute("norm", "none") == "none" && epsilon != "1e-05") {
     return bad_field("epsilon", epsilon, "needs norm=rms");

@@ -98,7 +98,7 @@ void for_each_default(const DeviceInfo& device, const Sizes& sizes, const Visit&
   std::size_t number = 0;
   std::size_t turn = Hash().add(device.architecture).low() % 1000;
   for (const Operation& entry : catalog()) {
-    Random random = random_of(entry, 7);
+    Random random = random_of(entry, sizes.seed);
     const auto& types = entry.dtypes;
     for (const auto& size : entry.sizes) {
       const bool is_taken = number++ % sizes.step == sizes.first;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -13,10 +14,11 @@ using Visit = std::function<void(const Operation&, const Problem&, const Config&
 bool has_variant(const Operation& entry, const std::string& variant, const DeviceInfo& device);
 
 /// A subset of the catalog's sizes: of every `step` sizes the one at `first`, each with one type,
-/// or with every type if `all` is set.
+/// or with every type if `all` is set. `seed` is that of their attributes.
 struct Sizes {
   bool all = false;
   std::size_t first = 0, step = 1;
+  std::uint64_t seed = 7;
 };
 
 /// Visits the default of every operation for these sizes. Types alternate, with a different start
