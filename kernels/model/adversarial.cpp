@@ -15,7 +15,7 @@ enum class RowKind {
   tiny,
   subnormal,
   equal,
-  zero,
+  zero,  ///< of both signs
   negative,
   wide,        ///< magnitudes across the range
   spike,       ///< one huge value among moderate ones
@@ -65,7 +65,7 @@ class Row {
       case RowKind::equal:
         return common_;
       case RowKind::zero:
-        return 0;
+        return std::copysign(0, x);
       case RowKind::negative:
         return -std::abs(x * common_);
       case RowKind::wide:
@@ -111,6 +111,21 @@ void mix_in_adversarial_rows(HostTensor& tensor, Magnitudes range, std::uint64_t
     for (std::int64_t c = 0; c < spec.cols; ++c) {
       store_element(spec.dtype, tensor.data.data(), static_cast<std::size_t>(r * spec.cols + c),
                     row.element(c));
+    }
+  }
+}
+
+void mix_in_special_values(HostTensor& tensor, std::uint64_t seed) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  constexpr double values[] = {std::numeric_limits<double>::quiet_NaN(), infinity, -infinity};
+  const auto cols = static_cast<std::uint64_t>(tensor.spec.cols);
+  std::mt19937_64 random(mix64(seed));
+  for (std::int64_t row = 0; row < tensor.spec.rows; ++row) {
+    if (uniform_below(random, 4) != 0) continue;
+    for (std::uint64_t left = 1 + uniform_below(random, 3); left > 0; --left) {
+      const auto at = static_cast<std::uint64_t>(row) * cols + uniform_below(random, cols);
+      store_element(tensor.spec.dtype, tensor.data.data(), static_cast<std::size_t>(at),
+                    values[uniform_below(random, std::size(values))]);
     }
   }
 }

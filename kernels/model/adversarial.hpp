@@ -25,11 +25,15 @@ Magnitudes magnitudes_of(DType type);
 Magnitudes normal_within(DType type, Magnitudes range);
 
 /// Replaces about half of the rows of a packed floating-point tensor. Each replaced row is of a
-/// random kind that stresses careless arithmetic: huge, tiny, subnormal, equal, zero or
-/// all-negative values, magnitudes across the range, one huge value among moderate ones, moderate
-/// differences to a large value, or values whose exponentials overflow or vanish. All nonzero
-/// magnitudes lie in `range`.
+/// random kind that stresses careless arithmetic: huge, tiny, subnormal, equal, zero (of both
+/// signs) or all-negative values, magnitudes across the range, one huge value among moderate ones,
+/// moderate differences to a large value, or values whose exponentials overflow or vanish. All
+/// nonzero magnitudes lie in `range`.
 void mix_in_adversarial_rows(HostTensor& tensor, Magnitudes range, std::uint64_t seed);
+
+/// Makes one to three elements of about a quarter of the rows of a packed floating-point tensor NaN
+/// or infinite, at any places.
+void mix_in_special_values(HostTensor& tensor, std::uint64_t seed);
 
 /// Replaces about a quarter of the indices into `count` elements by the first and last valid index
 /// and by invalid indices: -1, count, and values far out of range on both sides.

@@ -197,8 +197,10 @@ std::vector<HostTensor> Operation::inputs(const Problem& problem, std::uint64_t 
     if (harden) {
       harden(problem, contents, seed);
     } else {
-      for (HostTensor& tensor : contents)
+      for (HostTensor& tensor : contents) {
         mix_in_adversarial_rows(tensor, magnitudes_of(tensor.spec.dtype), own_seed(tensor.spec));
+        mix_in_special_values(tensor, own_seed(tensor.spec));
+      }
     }
   }
   if (style == InputStyle::finite) {

@@ -12,6 +12,7 @@ using reference::u;
 
 constexpr double none = -std::numeric_limits<double>::infinity();
 constexpr double flushed = 0x1p-126;
+constexpr double unused = 200;  ///< less than the greatest log-sum-exp: weights are 0 in f32
 
 /// The partial results of a problem.
 struct Parts {
@@ -78,7 +79,7 @@ Expected merged(const Parts& parts, DType type, std::int64_t row, std::int64_t c
   double value = 0, error = 4 * static_cast<double>(parts.count) * flushed, size = 0;
   for (std::int64_t p = 0; p < parts.count; ++p) {
     const double lse = parts.lse(p, row);
-    if (lse == none) continue;
+    if (lse == none || lse < sum.most - unused) continue;
     const double term = std::exp(lse - sum.most) / sum.total * parts.out(p, row, col);
     value += term;
     size += std::abs(term);

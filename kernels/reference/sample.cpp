@@ -143,8 +143,8 @@ class Ranking {
   }
 
   std::vector<Token>& tokens() { return tokens_; }
-  /// Of sums in FP64.
-  double slack() const { return 1e-12 * weights_[n_]; }
+  /// Of sums in FP64, which are exact if all tokens have the largest weight.
+  double slack() const { return errors_[n_] > 0 ? 1e-12 * weights_[n_] : 0; }
 
  private:
   /// Returns the tokens whose distances may compare otherwise to those of tokens `first` to end -

@@ -43,6 +43,7 @@ class Rows {
 /// Where packed sequences begin and end: tensor 3 for queries, 4 for keys. What lies outside all
 /// tokens counts as their end, and the first sequence begins with the first token.
 struct Part {
+  Part(std::int64_t first_token, std::int64_t tokens) : first(first_token), count(tokens) {}
   Part(const std::vector<HostTensor>& inputs, std::size_t tensor, std::int64_t sequence,
        std::int64_t tokens) {
     const auto start = [&](std::int64_t i) {
@@ -91,22 +92,28 @@ class KeyRows {
   std::vector<std::int64_t> pages_;
 };
 
+/// Whole tiles of keys that fit, one more or one less: all keys, those that the first or the last
+/// causal query sees, or those before its window.
+std::int64_t length_at_edge(const Shape& s, std::mt19937_64& random) {
+  const std::int64_t tile = std::int64_t{16} << below(random, 4);
+  const std::int64_t before = (s.causal && below(random, 4) > 0 ? s.queries - 1 : 0) +
+                              (below(random, 2) == 0 ? s.window : 0);
+  const std::int64_t most = std::max<std::int64_t>(0, (s.capacity - before) / tile);
+  const std::int64_t edge = before + below(random, most + 1) * tile + below(random, 3) - 1;
+  return std::clamp<std::int64_t>(edge, 0, s.capacity);
+}
+
 std::int64_t draw_length(const Shape& s, std::mt19937_64& random) {
   // Such a length leaves the first causal queries without keys, and others with keys.
   if (s.causal && s.queries > 2 && below(random, 3) == 0) return 1 + below(random, s.queries - 2);
   constexpr std::int64_t farthest = std::numeric_limits<std::int32_t>::max();
   const std::int64_t past = std::min(s.capacity, farthest - 1) + 1;
-  // One more or less than whole tiles of keys, or than those that the first causal query sees.
-  const std::int64_t tile = std::int64_t{16} << below(random, 4);
-  const std::int64_t whole = (1 + below(random, s.capacity / tile + 1)) * tile;
-  const std::int64_t edge = whole + (s.causal ? s.queries - 1 : 0) + 1 - 2 * below(random, 2);
-  const std::int64_t near = std::clamp<std::int64_t>(edge, 0, s.capacity);
-  const std::int64_t lengths[] = {0,    1,        std::max<std::int64_t>(0, s.queries - 2),
-                                  near, near,     s.capacity,
-                                  past, farthest, s.capacity,
-                                  -1,   -farthest};
-  const std::int64_t draw = below(random, 2 * std::ssize(lengths));
-  return draw < std::ssize(lengths) ? lengths[draw] : below(random, s.capacity + 1);
+  const std::int64_t lengths[] = {0,          1,    std::max<std::int64_t>(0, s.queries - 2),
+                                  s.capacity, past, farthest,
+                                  s.capacity, -1,   -farthest};
+  const std::int64_t draw = below(random, 3 * std::ssize(lengths));
+  if (draw < std::ssize(lengths)) return lengths[draw];
+  return draw < 2 * std::ssize(lengths) ? length_at_edge(s, random) : below(random, s.capacity + 1);
 }
 
 /// Replaces the values of one KV head of a sequence.
@@ -130,14 +137,14 @@ void harden_values(const Shape& s, Rows& v, const KeyRows& rows, std::mt19937_64
 }
 
 /// One element of all keys of a head is almost constant, so the corresponding element of a query
-/// determines the magnitude of all its scores. In a third of the heads it grows by a quarter from
-/// the first key to the last, so that scores differ strongly between parts of the keys; in another
-/// third it does so at one key, after which no greater scores hide what went wrong there.
+/// determines the magnitude of all its scores. In most heads it grows by a quarter from the first
+/// key to the last, so that scores differ strongly between parts of the keys: evenly, in six steps,
+/// or at one key, after which no greater scores hide what went wrong there.
 constexpr double common_key = -0.5;
 
 void harden_keys(Rows& k, const KeyRows& rows, std::int64_t valid, std::int64_t col,
                  std::mt19937_64& random) {
-  enum { kept, grows, jumps, kinds };
+  enum { kept, grows, climbs, jumps, kinds };
   const std::int64_t kind = below(random, kinds);
   const std::int64_t jump = below(random, std::max<std::int64_t>(1, valid));
   for (std::int64_t i = 0; i < rows.keys(); ++i) {
@@ -145,6 +152,7 @@ void harden_keys(Rows& k, const KeyRows& rows, std::int64_t valid, std::int64_t 
     if (kind == grows && i < valid) {
       part = 0.8 + 0.2 * static_cast<double>(i + 1) / static_cast<double>(valid);
     }
+    if (kind == climbs && i < valid) part = 0.8 + 0.04 * static_cast<double>(i * 6 / valid);
     if (kind == jumps && i < jump) part = 0.8;
     const std::int64_t row = rows.row(i);
     k.set(row, col, common_key * part * (1 + k.at(row, col) / 16));
@@ -166,6 +174,57 @@ void harden_query(const Shape& s, Rows& q, std::int64_t row, std::int64_t col,
   if (kind == highest) scores(1500);
   if (kind == zero) q.change(row, [](std::int64_t, double) { return 0.0; });
   if (kind == single) q.change(row, [&](std::int64_t d, double x) { return d == col ? x : 0.0; });
+}
+
+/// The keys that a query of a sequence sees: those from `first` to `end`, but for a tree's.
+struct Seen {
+  std::int64_t first = 0, end = 0;
+};
+
+Seen seen_by(const Shape& s, std::int64_t valid, std::int64_t queries, std::int64_t query) {
+  const std::int64_t end =
+      s.causal ? std::max<std::int64_t>(0, valid - queries + query + 1) : valid;
+  return {s.window == 0 ? 0 : std::max<std::int64_t>(0, end - s.window), end};
+}
+
+/// Points a query at one of the valid keys: its score is above the others, or far above, which
+/// tells whether the query sees this key, however many it sees. The key is the first or the last
+/// one that it sees, the one before or after, one of the last `queries` (which may be nodes of a
+/// tree), or any.
+void point_query(const Shape& s, Rows& q, std::int64_t row, const Rows& k, const KeyRows& rows,
+                 std::int64_t valid, std::int64_t queries, Seen seen, std::mt19937_64& random) {
+  const double score = below(random, 4) == 0 ? 300 : 10;
+  const std::int64_t keys[] = {seen.end - 1,         seen.end,
+                               seen.first,           seen.first - 1,
+                               below(random, valid), valid - 1 - below(random, queries)};
+  const std::int64_t key =
+      rows.row(std::clamp<std::int64_t>(keys[below(random, std::ssize(keys))], 0, valid - 1));
+  double squares = 0;
+  for (std::int64_t col = 0; col < s.dim; ++col) squares += k.at(key, col) * k.at(key, col);
+  if (!(squares > 0) || s.scale == 0) return;
+  const double factor = score / (s.scale * squares), most = magnitudes_of(s.in).most;
+  q.change(row, [&](std::int64_t col, double) {
+    return std::clamp(factor * k.at(key, col), -most, most);
+  });
+}
+
+/// Points a quarter of a sequence's queries of a KV head's group at keys, which must be final.
+void point_queries(const Shape& s, const std::vector<HostTensor>& inputs, Rows& q, const Rows& k,
+                   const KeyRows& rows, std::int64_t sequence, std::int64_t kv_head,
+                   std::int64_t valid, std::mt19937_64& random) {
+  Part tokens{sequence * s.queries, s.queries};
+  if (s.packed) {
+    tokens = Part(inputs, 3, sequence, s.queries);
+    valid = rows.keys();
+  }
+  const std::int64_t group = s.heads / s.kv_heads;
+  for (std::int64_t i = 0; valid > 0 && i < tokens.count * group; ++i) {
+    if (below(random, 4) > 0) continue;
+    const std::int64_t query = i / group;
+    const std::int64_t row = (tokens.first + query) * s.heads + kv_head * group + i % group;
+    point_query(s, q, row, k, rows, valid, tokens.count, seen_by(s, valid, tokens.count, query),
+                random);
+  }
 }
 
 /// Sinks far below and far above all scores, and those that add nothing.
@@ -261,6 +320,7 @@ void harden_operands(const Shape& s, std::vector<HostTensor>& inputs, std::uint6
       const KeyRows rows(s, inputs, b, head);
       harden_keys(k, rows, valid, col, random);
       harden_values(s, v, rows, random);
+      point_queries(s, inputs, q, k, rows, b, head, valid, random);
       hide(k, rows, valid);
       hide(v, rows, valid);
     }

@@ -10,7 +10,8 @@ namespace greta::kernels::attention {
 
 /// Implements Operation::harden. Sequences have any length, including 0 and more than the capacity,
 /// with NaN in the keys and values after their ends. Scores of some queries are far below or above
-/// 0, or equal. Values are huge, tiny, equal or of one sign.
+/// 0, or equal; other queries point at a key, most of these at a border of what they see. Values
+/// are huge, tiny, equal or of one sign.
 void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64_t seed);
 /// The same for another operation with this shape. `inputs` are Q, K, V and lengths, then the block
 /// table if there are pages.

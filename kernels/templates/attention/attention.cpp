@@ -216,7 +216,7 @@ Operation make_attention() {
        .help = "KV capacity: number of keys per sequence that the cache holds, or of all packed "
                "sequences",
        .fallback = "q",
-       .examples = {1, 70},
+       .examples = {1, 70, 600},
        .at_run_time = RunTimeExtent{}},
       {.name = "dim",
        .help = "head size: number of elements, a multiple of 8",

@@ -34,27 +34,41 @@ HostTensor input(const Problem&, const TensorSpec& spec, std::uint64_t seed) {
   return tensor;
 }
 
-/// Rows of extreme outputs; log-sum-exps far from each other, and those of parts without keys,
-/// whose outputs are then NaN. Some rows have no key at all.
+constexpr double none = -std::numeric_limits<double>::infinity();
+
+/// Outputs of parts whose weights are 0 in f32, whenever a kernel finds the greatest log-sum-exp,
+/// are NaN.
+void spoil_unused(HostTensor& outs, const HostTensor& lses, std::int64_t rows, std::int64_t dim) {
+  const auto parts = static_cast<std::int64_t>(lses.spec.elements()) / rows;
+  const auto lse = [&](std::int64_t i) { return lses.at(static_cast<std::size_t>(i)); };
+  for (std::int64_t row = 0; row < rows; ++row) {
+    double greatest = lse(row);
+    for (std::int64_t p = 1; p < parts; ++p) greatest = std::max(greatest, lse(p * rows + row));
+    for (std::int64_t i = row; i < parts * rows; i += rows) {
+      if (lse(i) != none && lse(i) >= greatest - 200) continue;
+      for (std::int64_t d = 0; d < dim; ++d) {
+        store_element(outs.spec.dtype, outs.data.data(), static_cast<std::size_t>(i * dim + d),
+                      std::numeric_limits<double>::quiet_NaN());
+      }
+    }
+  }
+}
+
+/// Rows of extreme outputs; log-sum-exps far from each other, and those of parts without keys. Of
+/// parts that are not used, the outputs are NaN. Some rows have no key at all.
 void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64_t seed) {
   HostTensor &outs = inputs[0], &lses = inputs[1];
   mix_in_adversarial_rows(outs, magnitudes_of(problem.dtype), seed);
-  constexpr double none = -std::numeric_limits<double>::infinity();
   constexpr double kinds[] = {none, none, -1e4, -90, 0, 90, 1e4, -3e38, 3e38};
   const std::int64_t rows = problem.dim("tokens") * problem.dim("heads");
-  const std::int64_t dim = problem.dim("dim");
   for (std::int64_t i = 0; i < static_cast<std::int64_t>(lses.spec.elements()); ++i) {
     const std::uint64_t draw = mix64(seed + static_cast<std::uint64_t>(i));
     const bool empty = mix64(seed + static_cast<std::uint64_t>(i % rows)) % 16 == 0;
     const std::uint64_t kind = empty ? 0 : draw % (2 * std::size(kinds));
     if (kind >= std::size(kinds)) continue;
-    const auto at = static_cast<std::size_t>(i);
-    store_element(DType::f32, lses.data.data(), at, kinds[kind]);
-    for (std::int64_t d = 0; kinds[kind] == none && d < dim; ++d) {
-      store_element(outs.spec.dtype, outs.data.data(), static_cast<std::size_t>(i * dim + d),
-                    std::numeric_limits<double>::quiet_NaN());
-    }
+    store_element(DType::f32, lses.data.data(), static_cast<std::size_t>(i), kinds[kind]);
   }
+  spoil_unused(outs, lses, rows, problem.dim("dim"));
 }
 
 Result<void> check(const Problem& problem) {

@@ -22,6 +22,7 @@ HostTensor input(const Problem& problem, const TensorSpec& spec, std::uint64_t s
 void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64_t seed) {
   mix_in_invalid_indices(inputs[0], problem.dim("width"), seed);
   mix_in_adversarial_rows(inputs[1], magnitudes_of(problem.dtype), seed);
+  mix_in_special_values(inputs[1], seed);
 }
 
 /// Reads an element of x for each of out, at most all of them. No arithmetic.

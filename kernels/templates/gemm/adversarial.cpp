@@ -118,6 +118,20 @@ void mix_in_nan(const Lines& lines, std::mt19937_64& random) {
   for (std::int64_t k = 0; k < end; ++k) store(k);
 }
 
+/// Makes one element of a third of the lines infinite, at any place. Elements of C are infinite
+/// then, or NaN, in whatever order kernels multiply and add, if the other elements are moderate:
+/// sums of parts of numbers, of which some may have the other sign, must not overflow.
+void mix_in_infinities(const Lines& lines, std::mt19937_64& random) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  for (std::int64_t line = 0; line < lines.count(); ++line) {
+    if (uniform_below(random, 3) != 0) continue;
+    const auto k = static_cast<std::int64_t>(
+        uniform_below(random, static_cast<std::uint64_t>(lines.length())));
+    store_element(lines.tensor.spec.dtype, lines.tensor.data.data(), lines.index(line, k),
+                  std::copysign(infinity, uniform(random) - 0.5));
+  }
+}
+
 /// Calls change() for each matrix of a batch, or for the only one.
 template <typename F>
 void for_each_matrix(HostTensor& tensor, std::int64_t rows, std::int64_t cols, const F& change) {
@@ -150,16 +164,23 @@ void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64
   const double least = least_of(s);
   const Limits most = limits_of(s, least, random);
   // Without A and B, alpha 0 makes 0 or NaN of NaN.
-  const bool has_nan = gemm_fully_checked(problem) && s.alpha != 0;
+  const bool special = gemm_fully_checked(problem) && s.alpha != 0;
+  // Activations and norms divide infinities. Kernels may multiply parts of f32 numbers, for which
+  // infinities are a case of their own.
+  const bool infinite = special && s.activation == 0 && !s.norm &&
+                        uniform_below(random, s.in == DType::f32 ? 2 : 4) == 0;
+  const auto change = [&](const Lines& lines, double largest, bool signs) {
+    if (infinite) return mix_in_infinities(lines, random);
+    fill(lines, least, largest, signs, random);
+    if (special) mix_in_nan(lines, random);
+  };
   for_each_matrix(inputs[0], s.a_lines(), s.a_length(), [&](HostTensor& a) {
-    fill({a, s.a_along_k}, least, most.a, true, random);
-    if (has_nan) mix_in_nan({a, s.a_along_k}, random);
+    change({a, s.a_along_k}, most.a, true);
   });
   const auto row_bytes = static_cast<std::int64_t>(bytes_of(s.in, s.b_length()));
   for_each_matrix(inputs[1], s.b_lines(), s.b_length(), [&](HostTensor& b) {
     if (s.panels) b.data = rows_of_panels(b.data, row_bytes);
-    fill({b, s.b_along_k}, least, most.b, false, random);
-    if (has_nan) mix_in_nan({b, s.b_along_k}, random);
+    change({b, s.b_along_k}, most.b, false);
     if (s.panels) b.data = panels_of_rows(b.data, row_bytes);
   });
   if (s.norm) fill({inputs[2], true}, least, most.weight, false, random);

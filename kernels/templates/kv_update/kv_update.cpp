@@ -50,6 +50,7 @@ void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64
     HostTensor& t = inputs[tensor];
     if (t.spec.dtype == DType::i32) continue;
     mix_in_adversarial_rows(t, magnitudes_of(t.spec.dtype), mix64(seed + tensor));
+    mix_in_special_values(t, mix64(seed + tensor));
   }
   constexpr std::int64_t farthest = 2147483647;
   const std::int64_t tokens = problem.dim("tokens"), capacity = problem.dim("capacity");

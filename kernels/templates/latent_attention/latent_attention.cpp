@@ -23,7 +23,7 @@ Operation make_latent_attention() {
        .at_run_time = RunTimeExtent{.exact_to = 16}},
       {.name = "kv",
        .help = "capacity of the cache: number of rows per sequence",
-       .examples = {1, 70, 128},
+       .examples = {1, 70, 128, 600},
        .at_run_time = RunTimeExtent{}},
       {.name = "latent",
        .help = "elements of a cache row that are its value, a multiple of 8",

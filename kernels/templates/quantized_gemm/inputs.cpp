@@ -51,8 +51,8 @@ void store_f16(std::byte* at, double value) {
 }
 
 /// Gives a block of a GGUF format, whose bytes are random, sensible scales. Those of q4_k are such
-/// that weights have both signs: minima are those of the scales times 7.5 / 8. In half of the
-/// adversarial blocks, parts have any scales and minima.
+/// that weights have both signs: minima are those of the scales times 7.5 / 8. In an eighth of the
+/// blocks, or half of the adversarial ones, parts have any scales and minima.
 void set_scales(WeightFormat format, std::byte* block, const Scales& scales,
                 std::mt19937_64& random) {
   if (format == WeightFormat::q4_0) store_f16(block, scales.draw(8, random));
@@ -70,7 +70,7 @@ void set_scales(WeightFormat format, std::byte* block, const Scales& scales,
     store_f16(block + 2, integer * scale);
     std::fill(block + 16, block + 144, static_cast<std::byte>(integer * 17));
   }
-  if (scales.adversarial && !cancels && uniform_below(random, 2) == 0) {
+  if (!cancels && uniform_below(random, scales.adversarial ? 2 : 8) == 0) {
     std::generate(block + 4, block + 16, [&] { return static_cast<std::byte>(random() >> 56); });
     return;
   }

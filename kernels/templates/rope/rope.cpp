@@ -47,6 +47,7 @@ HostTensor input(const Problem& problem, const TensorSpec& spec, std::uint64_t s
 
 void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64_t seed) {
   mix_in_adversarial_rows(inputs[0], magnitudes_of(problem.dtype), seed);
+  mix_in_special_values(inputs[0], seed);
   mix_in_invalid_indices(inputs[1], problem.dim("positions"), seed);
 }
 

@@ -1,6 +1,8 @@
 #include "kernels/templates/sample/inputs.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
 #include <iterator>
 #include <limits>
 #include <random>
@@ -58,16 +60,64 @@ void mix_in_special_values(HostTensor& x, std::mt19937_64& random) {
   }
 }
 
-void vary_settings(const Problem& problem, HostTensor& settings, std::mt19937_64& random) {
+/// Few values in some rows, so that many tokens are equal. With the longest step, only tokens of
+/// the largest one have a weight, and sums of weights are exact.
+void mix_in_levels(HostTensor& x, std::mt19937_64& random) {
+  for (std::int64_t row = 0; row < x.spec.rows; ++row) {
+    if (uniform_below(random, 4) != 0) continue;
+    const double step = one_of({0.25, 0.6931471805599453, 1, 40}, random);
+    const std::uint64_t levels = 1 + uniform_below(random, 4);
+    for (std::int64_t col = 0; col < x.spec.cols; ++col) {
+      store(x, static_cast<std::size_t>(row * x.spec.cols + col),
+            -step * static_cast<double>(uniform_below(random, levels)));
+    }
+  }
+}
+
+/// Settings that keep the tokens up to a random one of a row, or end next to it: by its rank, by
+/// the share of the tokens up to it, or by its weight.
+void put_border(const HostTensor& x, std::int64_t row, HostTensor& settings,
+                std::mt19937_64& random) {
+  std::vector<double> logits;
+  for (std::int64_t col = 0; col < x.spec.cols; ++col) {
+    const double logit = x.at(static_cast<std::size_t>(row * x.spec.cols + col));
+    if (std::isfinite(logit)) logits.push_back(logit);
+  }
+  if (logits.empty()) return;
+  std::sort(logits.begin(), logits.end(), std::greater<>());
+  // Of the tokens that have a weight.
+  const auto end = std::find_if(logits.begin(), logits.end(),
+                                [&](double logit) { return logit < logits.front() - 20; });
+  const auto rank = uniform_below(random, static_cast<std::uint64_t>(end - logits.begin()));
+  double all = 0, kept = 0;
+  for (std::size_t i = 0; i < logits.size(); ++i) {
+    const double weight = std::exp(logits[i] - logits.front());
+    all += weight;
+    if (i <= rank) kept += weight;
+  }
+  const double top_k = static_cast<double>(rank) + 1;
+  const double top_p = one_of({kept / all, kept / all, 0.25, 0.5, 0.75}, random);
+  const std::uint64_t kind = uniform_below(random, 4);
+  const auto first = static_cast<std::size_t>(row * 4);
+  store(settings, first, 1);
+  store(settings, first + 1, kind % 2 == 0 ? top_k : 0);
+  store(settings, first + 2, kind == 1 || kind == 2 ? top_p : 1);
+  store(settings, first + 3, kind == 3 ? std::exp(logits[rank] - logits.front()) : 0);
+}
+
+void vary_settings(const Problem& problem, const HostTensor& x, HostTensor& settings,
+                   std::mt19937_64& random) {
   const auto cols = static_cast<double>(problem.dim("cols"));
   for (std::size_t i = 0; i < settings.spec.elements(); i += 4) {
-    if (uniform_below(random, 4) == 0) continue;
+    const std::uint64_t kind = uniform_below(random, 4);
+    if (kind == 1) put_border(x, static_cast<std::int64_t>(i / 4), settings, random);
+    if (kind <= 1) continue;
     store(settings, i, one_of({1, 0.7, 1.5, 0, 1e-3, 100, -1, nan, infinity, 1e-30}, random));
     const double top_k =
         one_of({0, 1, 2, 5, 50, 3000, cols / 2, cols - 1, cols, 1e9, nan, -3}, random);
     if (uniform_below(random, 2) == 0) store(settings, i + 1, top_k);
     store(settings, i + 2, one_of({1, 0.9, 0.5, 0.1, 1e-6, 0, -1, nan, 0.999999, 2}, random));
-    const double min_p = one_of({0.05, 0.3, 1e-5, 1, 2, nan, -1}, random);
+    const double min_p = one_of({0.05, 0.3, 1e-5, 1, 2, infinity, nan, -1}, random);
     if (uniform_below(random, 3) == 0) store(settings, i + 3, min_p);
   }
 }
@@ -92,8 +142,9 @@ HostTensor input(const Problem& problem, const TensorSpec& spec, std::uint64_t s
 void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64_t seed) {
   mix_in_adversarial_rows(inputs[0], magnitudes_of(problem.dtype), seed);
   std::mt19937_64 random(mix64(seed));
+  mix_in_levels(inputs[0], random);
   mix_in_special_values(inputs[0], random);
-  vary_settings(problem, inputs[1], random);
+  vary_settings(problem, inputs[0], inputs[1], random);
   if (inputs.size() < 5) return;
   HostTensor& penalties = inputs[3];
   for (std::size_t i = 0; i < penalties.spec.elements(); i += 3) {
