@@ -88,8 +88,8 @@ struct Target {
   bool open = false;        ///< whether it has uncovered features
 };
 
-/// The number of features that a choice would cover for the first time. Pairs of parameter values
-/// break ties, since some branches depend on two parameters.
+/// The features that a choice would cover for the first time; rare ones count more. Pairs of
+/// parameter values break ties, since some branches depend on two parameters.
 struct Gain {
   std::size_t features = 0;
   std::size_t pairs = 0;  ///< of parameter values
@@ -252,10 +252,13 @@ class Dealer {
     }
   }
 
-  std::size_t unmet(const std::vector<Feature>& features) const {
-    return static_cast<std::size_t>(
-        std::count_if(features.begin(), features.end(),
-                      [&](const Feature& feature) { return !met_.contains(feature); }));
+  /// Counts uncovered features, those that name no parameter `of_rare` times.
+  std::size_t unmet(const std::vector<Feature>& features, std::size_t of_rare = 1) const {
+    std::size_t count = 0;
+    for (const Feature& feature : features) {
+      if (!met_.contains(feature)) count += feature.find('=') == Feature::npos ? of_rare : 1;
+    }
+    return count;
   }
 
   /// Calls use(number) for each pair of parameter values. Numbers of different pairs differ, unless
@@ -303,10 +306,12 @@ class Dealer {
     alternatives.push_back(std::move(alternative));
     const Space space(std::move(alternatives));
     if (space.count() == 0) return Drawn::unsupported;
-    const std::size_t of_problem = unmet(problem_features(operation_, problem, variant.name));
+    constexpr std::size_t rare = 3;  // few problems and divisions have what names no parameter
+    const std::size_t of_problem =
+        rare * unmet(problem_features(operation_, problem, variant.name));
     for (int j = 0; j < configs; ++j) {
       Candidate choice{problem, space.sample(random_)};
-      Gain gained{of_problem + unmet(config_features(variant, shape, choice.config)), 0};
+      Gain gained{of_problem + unmet(config_features(variant, shape, choice.config), rare), 0};
       if (best.choice && gained.features < best.gain.features) continue;
       gained.pairs = new_pairs(choice.config);
       if (best.choice && gained <= best.gain) continue;

@@ -41,11 +41,13 @@ std::int64_t long_extent(std::mt19937_64& random) {
   return one_in(2, random) ? extent : extent / 64 * 64;
 }
 
-/// Returns 1, 2, 4 … or 32 whole parts, or these and a rest, or at most one part.
+/// Returns 1, 2, 4 … or 32 whole parts, or these and a rest, which often is some eighths of a part,
+/// or at most one part.
 std::int64_t extent_in_parts(std::int64_t part, std::mt19937_64& random) {
   const std::int64_t whole = part << between(0, 5, random);
   switch (uniform_below(random, 4)) {
     case 0:
+      if (one_in(2, random)) return whole + part * between(1, 7, random) / 8;
       return whole + between(0, part - 1, random);
     case 1:
       return between(1, part, random);

@@ -173,6 +173,9 @@ std::vector<Division> divisions(const Shape& s, const Config& config) {
       std::int64_t{walk.threads} / walk.rows * walk.cluster * walk.vec * walk.items;
   std::vector<Division> list;
   if (config.has("ROWS")) list.push_back({"rows", s.rows, walk.rows, "ROWS", 3});
+  // With a few compute units, workgroups take several turns.
+  const std::int64_t stay = walk.stay > 0 ? 8 * walk.stay : 1;
+  if (config.has("STAY")) list.push_back({"turns", ceil_div(s.rows, walk.rows), stay});
   if (!config.has("SPLIT")) {
     list.push_back({"cols", cols, round});
     return list;

@@ -413,13 +413,23 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   return work_of_launches(work, shape, config);
 }
 
+/// With STREAM_K, workgroups have at least four K steps: one tile of twelve belongs to three or
+/// more.
+std::vector<Division> divisions(const Shape& shape, const Config& config) {
+  std::vector<Division> list = divisions_of_tiles(shape, config);
+  const bool one = config["STREAM_K"] != 0 && cluster_count(shape, config) == 1;
+  list.push_back({"K steps of a streamed tile", ceil_div(shape.k, config["BK"]), one ? 11 : 1});
+  return list;
+}
+
 }  // namespace
 
 Variant tma() {
   Variant variant = make_variant<Shape>(
       "tma", "on matrix cores: warpgroups compute a tile, which one thread copies in boxes", space,
-      plan, defaults, divisions_of_tiles);
+      plan, defaults, divisions);
   variant.migrations = {added("DYNAMIC", 0), added("STREAM_K", 0)};
+  variant.kernels_by = "STREAM_K";
   set_work<Shape>(variant, work);
   return variant;
 }

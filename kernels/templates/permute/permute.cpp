@@ -63,6 +63,7 @@ HostTensor input(const Problem& problem, const TensorSpec& spec, std::uint64_t s
 
 void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64_t seed) {
   mix_in_adversarial_rows(inputs[0], magnitudes_of(problem.dtype), seed);
+  mix_in_special_values(inputs[0], seed);
   mix_in_invalid_indices(inputs[1], problem.dim("experts"), seed);
 }
 
@@ -227,6 +228,7 @@ LaunchPlan plan(const PermuteShape& shape, const DeviceInfo& device, const Confi
 std::vector<Division> divisions(const PermuteShape& shape, const Config& config) {
   const std::int64_t threads = config["THREADS"];
   return {{"assignments", shape.assignments(), threads},
+          {"experts", shape.experts, threads},
           {"vectors of a row", shape.dim / config["VEC"], threads * config["ITEMS"]}};
 }
 

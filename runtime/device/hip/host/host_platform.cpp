@@ -3,7 +3,6 @@
 
 #include "runtime/device/hardware/architectures.hpp"
 #include "runtime/device/hardware/known_gpus.hpp"
-#include "runtime/device/hip/host/executor.hpp"
 #include "runtime/device/hip/host/functions.hpp"
 #include "runtime/device/hip/host/host_attention_library.hpp"
 #include "runtime/device/hip/host/host_compiler.hpp"
@@ -40,7 +39,8 @@ ProbedDevice describe(int device) {
   info.max_workgroup_invocations = max_block_threads;
   // Few, so that also small launches have several rows of workgroups, and more of them than tiles.
   info.planned_grid_row = 61;
-  info.compute_units = Executor::instance().workers();
+  // On whatever processor, so few that resident workgroups take several tiles each, or share one.
+  info.compute_units = 3;
   info.unit_registers = info.unit_shared_memory_bytes = info.unit_threads = 0;
   info.memory_bytes = info.max_allocation_bytes = memory_bytes();
   info.last_level_cache_bytes = processor.last_level_cache_bytes;
