@@ -50,7 +50,9 @@ std::string kernel_row(const DeviceInfo& target, const std::string& name, std::u
       compiled.counted ? std::to_string(kernel.matrix_instructions) : "?",
       waves_text(kernel, there), remarks(kernel, there));
   row.erase(row.find_last_not_of(" \n") + 1);
-  return row + "\n" + (compiled.loop ? loop_text(*compiled.loop) : "");
+  row += '\n';
+  for (const std::string& warning : compiled.warnings) row += "    warning: " + warning + "\n";
+  return row + (compiled.loop ? loop_text(*compiled.loop) : "");
 }
 
 std::string header_row() {
@@ -64,6 +66,7 @@ void add_figures(const DeviceInfo& target, std::uint32_t threads, const Compiled
   json["threads"] = threads;
   json["counted"] = kernel.counted;
   if (kernel.loop) json["main_loop"] = loop_json(*kernel.loop);
+  if (!kernel.warnings.empty()) json["warnings"] = kernel.warnings;
   const auto there = reckoned(target, threads, kernel.statistics);
   if (!there) return;
   json["occupancy"] = {{"groups", there->groups},

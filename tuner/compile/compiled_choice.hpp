@@ -19,6 +19,8 @@ struct CompiledKernel {
   std::optional<std::string> listing;  ///< instructions as text, if available
   bool counted = false;                ///< whether `statistics` counts matrix instructions
   std::optional<LoopFigures> loop{};   ///< its main loop, on AMD GPUs with matrix cores
+  /// What the compiler warns of that costs time (performance_warnings()).
+  std::vector<std::string> warnings{};
 };
 
 /// A configuration of a problem, compiled for an architecture.

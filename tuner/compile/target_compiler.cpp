@@ -36,6 +36,7 @@ class HipTarget final : public TargetCompiler {
     auto compiled = compiler_->compile(source, info_.architecture);
     if (!compiled) return compiled.failure();
     CompiledKernel kernel{std::move(compiled->binary), {}, {}};
+    kernel.warnings = performance_warnings(compiled->log);
     const auto statistics =
         read_statistics(kernel.code_object, hip::entry_symbol(kernel.code_object, source.entry));
     if (!statistics) return statistics.failure();
@@ -132,6 +133,22 @@ Result<std::unique_ptr<TargetCompiler>> create_hip_target(DeviceInfo info,
 }
 
 }  // namespace
+
+std::vector<std::string> performance_warnings(std::string_view log) {
+  constexpr std::string_view code = "(C75";
+  std::vector<std::string> warnings;
+  while (!log.empty()) {
+    const std::string_view line = log.substr(0, log.find('\n'));
+    log.remove_prefix(std::min(line.size() + 1, log.size()));
+    const std::size_t start = line.find(code);
+    if (start == std::string_view::npos) continue;
+    std::string warning(line.substr(start));
+    if (std::find(warnings.begin(), warnings.end(), warning) == warnings.end()) {
+      warnings.push_back(std::move(warning));
+    }
+  }
+  return warnings;
+}
 
 Result<std::unique_ptr<TargetCompiler>> create_hip_target(const std::string& architecture,
                                                           const OpenOptions& options) {

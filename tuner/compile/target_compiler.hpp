@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kernels/sampling/candidates.hpp"
@@ -9,6 +10,11 @@
 #include "tuner/compile/compiled_choice.hpp"
 
 namespace greta::tuner {
+
+/// Returns the lines of a compiler's log that say what costs time: of ptxas, that it lets products
+/// of warpgroups wait for each other (C7510 to C7520), or ignores setmaxnreg. Each without its
+/// place.
+std::vector<std::string> performance_warnings(std::string_view log);
 
 /// Compiles kernels for an architecture, whether or not this machine has such a device.
 /// Thread-safe.

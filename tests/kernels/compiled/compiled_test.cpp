@@ -103,6 +103,11 @@ class Compiled : public ::testing::TestWithParam<std::string> {
       ADD_FAILURE() << compiled.failure().message << '\n' << compiled.failure().log;
       return false;
     }
+    // ptxas lets products of warpgroups wait for each other, which takes twice as long, or waits
+    // itself.
+    for (const char* code : {"(C751", "(C752"}) {
+      EXPECT_EQ(compiled->log.find(code), std::string::npos) << compiled->log;
+    }
     const auto statistics = test::read_statistics(device_, source, compiled->binary);
     expect_fits(source, statistics, is_default);
     if (device_.vendor != "AMD") return statistics.matrix_instructions > 0;
@@ -264,6 +269,24 @@ TEST_P(CompiledGeneration, SlicesInClusters) {
     shared.value("FOLD") = 1;
     shared.value("CLUSTER_M") = 2;
     expect_good(gemm, problem, shared, false);
+  }
+}
+
+/// Several products of a warpgroup are in few samples.
+TEST_P(CompiledGeneration, SeveralProductsOfAWarpgroup) {
+  if (!has_warpgroup_products(device_.architecture)) return;
+  const Operation& gemm = built_in("gemm");
+  const Problem problem =
+      Problem::parse("gemm dtype=f16 out=f16 layout=nt m=784 n=2880 k=6216").value();
+  const Space space = gemm.space(problem, device_);
+  for (const char* tile :
+       {"BM=160 BN=128 BK=64 GROUPS=1 PINGPONG=0 STAGES=5 CLUSTER_M=1 CLUSTER_N=4 RESIDENT=0",
+        "BM=256 BN=128 BK=64 GROUPS=2 PINGPONG=0 STAGES=4 CLUSTER_M=2 CLUSTER_N=1 RESIDENT=1",
+        "BM=128 BN=144 BK=64 GROUPS=2 PINGPONG=1 STAGES=4 CLUSTER_M=1 CLUSTER_N=1 RESIDENT=1"}) {
+    const auto config = space.parse(
+        fmt::format("tma {} SWIZZLE=8 WALK=0 SPLIT=1 FOLD=0 ALIGN=0 DYNAMIC=0 STREAM_K=0", tile));
+    ASSERT_TRUE(config) << config.failure().message;
+    expect_good(gemm, problem, *config, false);
   }
 }
 
