@@ -100,7 +100,7 @@ std::int64_t length_at_edge(const Shape& s, std::mt19937_64& random) {
                               (below(random, 2) == 0 ? s.window : 0);
   const std::int64_t most = std::max<std::int64_t>(0, (s.capacity - before) / tile);
   const std::int64_t edge = before + below(random, most + 1) * tile + below(random, 3) - 1;
-  return std::clamp<std::int64_t>(edge, 0, s.capacity);
+  return std::clamp<std::int64_t>(edge, 1, s.capacity);
 }
 
 std::int64_t draw_length(const Shape& s, std::mt19937_64& random) {
@@ -112,7 +112,9 @@ std::int64_t draw_length(const Shape& s, std::mt19937_64& random) {
                                   s.capacity, past, farthest,
                                   s.capacity, -1,   -farthest};
   const std::int64_t draw = below(random, 3 * std::ssize(lengths));
-  if (draw < std::ssize(lengths)) return lengths[draw];
+  // Of a single sequence, no keys would leave nothing to check.
+  const bool none = draw < std::ssize(lengths) && lengths[draw] <= 0 && s.batch == 1;
+  if (draw < std::ssize(lengths) && !(none && below(random, 4) > 0)) return lengths[draw];
   return draw < 2 * std::ssize(lengths) ? length_at_edge(s, random) : below(random, s.capacity + 1);
 }
 

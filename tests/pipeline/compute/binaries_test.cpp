@@ -16,7 +16,7 @@
 namespace greta::test::binaries_test {
 namespace {
 
-const Problem problem = Problem::parse("softmax dtype=f32 out=f32 rows=3 cols=500").value();
+const Problem problem = Problem::parse("softmax dtype=f32 out=f32 rows=6 cols=500").value();
 
 /// Collects warnings while it exists.
 class Warnings {
