@@ -218,6 +218,34 @@ TEST(AttentionWarpgroupSpace, IsThatOfHopperAloneAndOfHalves) {
   }
 }
 
+/// Returns the variant of the default on a Hopper.
+std::string default_variant(const std::string& key) {
+  const Problem problem = Problem::parse(key).value();
+  return built_in("attention").default_config(problem, architecture_info("sm_90").value()).variant;
+}
+
+TEST(AttentionWarpgroupSpace, HasADefaultForManyQueriesOfEveryKindAndNoneForFew) {
+  for (const int dim : {8, 64, 80, 96, 128, 192, 256}) {
+    for (const int queries : {64, 70, 512, 3000}) {
+      for (const char* heads : {"batch=1 heads=4 kv_heads=1", "batch=32 heads=32 kv_heads=8",
+                                "batch=16 heads=16 kv_heads=16"}) {
+        const std::string key =
+            fmt::format("attention dtype=f16 out=f16 {} q={} kv=8192 dim={}", heads, queries, dim);
+        EXPECT_EQ(default_variant(key), "warpgroups") << key;
+      }
+    }
+  }
+  for (const char* few : {"batch=1 heads=32 kv_heads=8 q=16 kv=4096 dim=128",
+                          "batch=4 heads=64 kv_heads=8 q=5 kv=4096 dim=96",
+                          "batch=1 heads=64 kv_heads=1 q=1 kv=4096 dim=128"}) {
+    EXPECT_NE(default_variant(std::string("attention dtype=f16 out=f16 ") + few), "warpgroups");
+  }
+  // 256 queries in all, eight of each sequence.
+  EXPECT_NE(default_variant("attention dtype=f16 out=f16 mask=causal sequences=packed batch=32 "
+                            "heads=32 kv_heads=8 q=256 kv=65536 dim=128"),
+            "warpgroups");
+}
+
 TEST(AttentionWarpgroupSpace, IsTheDefaultForManyQueries) {
   const Problem problem =
       attention_problem({4, 32, 32, 4096, 4096, 128, true}, DType::f16, DType::f16);

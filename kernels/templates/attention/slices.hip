@@ -21,7 +21,7 @@ template <u32 rows, u32 most, u32 threads, u32 ahead>
 struct SliceJoin {
   static constexpr u32 shared_floats = rows * (2 * most + 2);
   static constexpr u32 together = most < ahead ? most : ahead;
-  static constexpr u32 units = ahead / together;  // of four elements
+  static constexpr u32 units = ahead / together < 8 ? ahead / together : 8;  // of four elements
 
   // Joins `count` slices of the first `own` rows, and of their elements part `part` of `parts`.
   // Gives put(row, d, four, sum) the sums of dimensions d to d + 3, and the row's RowSum.

@@ -31,7 +31,7 @@ std::int64_t warpgroup_registers(const Shape& shape, const DeviceInfo& device,
 /// Returns the predicted time of a configuration in cycles of a compute unit: of the longest
 /// workgroup, or of all that a unit runs, one set of resident ones after the other. A step's time
 /// is linear in its matrix instructions and its exponential functions. The coefficients are fitted
-/// to 2,400 configurations of 92 problems on an NVIDIA H200:
+/// to configurations of 93 problems on an NVIDIA H200:
 /// results/2026-11-29-nvidia-h200-attention-slices.
 double warpgroup_cycles(const Shape& shape, const DeviceInfo& device, const Config& config);
 

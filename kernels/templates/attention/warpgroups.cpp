@@ -91,7 +91,7 @@ std::vector<Tile> tiles_of(const Shape& shape, bool many) {
             {128, 1, 2}, {128, 2, 2, 1, 1}, {48, 3, 3, 1}, {80, 3, 2, 1}};
   }
   if (dim > 64) {
-    if (many) return {{64, 2, 2}};
+    if (many && shape.queries > 64) return {{64, 2, 2}};
     return {{32, 1, 4},  {64, 1, 3}, {80, 1, 4},        {112, 1, 4},
             {128, 1, 2}, {64, 2, 2}, {128, 2, 2, 1, 1}, {96, 3, 2, 1}};
   }
@@ -146,10 +146,12 @@ std::vector<Config> candidates(const Shape& shape, const DeviceInfo& device) {
   return configs;
 }
 
-/// Returns the valid candidates that are predicted to be the fastest, and the smallest tile.
+/// Returns the valid candidates that are predicted to be the fastest, and the smallest tile if it
+/// is valid.
 std::vector<Config> warpgroup_defaults(const Shape& shape, const DeviceInfo& device) {
   constexpr std::size_t most = 6;
-  if (!offers_warpgroups(shape, device)) return {};
+  // Of few queries, other variants are known to be faster.
+  if (!offers_warpgroups(shape, device) || are_few_packed_rows(shape, true)) return {};
   std::vector<std::pair<double, Config>> predicted;
   for (Config& config : candidates(shape, device)) {
     const double cycles = warpgroup_cycles(shape, device, config);
@@ -162,7 +164,8 @@ std::vector<Config> warpgroup_defaults(const Shape& shape, const DeviceInfo& dev
   for (auto& [cycles, config] : predicted) {
     if (configs.size() < most && !rejects(space, config)) configs.push_back(std::move(config));
   }
-  configs.push_back(with_slices(shape, {32, 1, 2}, 0, 1, 1));
+  Config smallest = with_slices(shape, {32, 1, 2}, 0, 1, 1);
+  if (!rejects(space, smallest)) configs.push_back(std::move(smallest));
   return configs;
 }
 

@@ -104,7 +104,7 @@ RopeScaling scaling_of(const JsonFields& model, const JsonFields& fields, std::i
   }
   // Some files have it beside the other parameters.
   constexpr const char* original = "original_max_position_embeddings";
-  const JsonFields& has_original = fields.has(original) ? fields : model;
+  const JsonFields& has_original = fields.has(original) || !model.has(original) ? fields : model;
   scaling.original_positions = has_original.integer(
       original, 1, largest_extent, kind == "yarn" ? std::optional(positions) : std::nullopt);
   if (kind == "yarn") {

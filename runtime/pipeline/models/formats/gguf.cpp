@@ -328,6 +328,10 @@ void GgufFile::add_part(const std::filesystem::path& path, std::int64_t number,
     throw Error(fmt::format("{}: is missing, part {} of a model of {} files", path.string(),
                             number + 1, count));
   }
+  if (!std::filesystem::is_regular_file(path, none)) {
+    throw Error(fmt::format("{}: is no file, but part {} of a model of {}", path.string(),
+                            number + 1, count));
+  }
   GgufFile part = open_part(path);
   const Split split(part.metadata_);
   if (split.number != number || split.count != count) {
@@ -346,6 +350,10 @@ GgufFile GgufFile::open(const std::filesystem::path& path) {
   GgufFile opened = open_part(path);
   const Split split(opened.metadata_);
   if (split.count <= 1) return opened;
+  if (split.number >= split.count) {
+    opened.metadata_.refuse("split.no", fmt::format("is {}; a model of {} files has 0 to {}",
+                                                    split.number, split.count, split.count - 1));
+  }
   const std::string name = path.filename().string(), end = split.end_of(split.number);
   if (!name.ends_with(end)) {
     opened.metadata_.refuse("split.no",
