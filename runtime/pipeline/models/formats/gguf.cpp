@@ -329,7 +329,7 @@ void GgufFile::add_part(const std::filesystem::path& path, std::int64_t number,
                             number + 1, count));
   }
   if (!std::filesystem::is_regular_file(path, none)) {
-    throw Error(fmt::format("{}: is no file, but part {} of a model of {}", path.string(),
+    throw Error(fmt::format("{}: is not a file, as part {} of a model of {} must be", path.string(),
                             number + 1, count));
   }
   GgufFile part = open_part(path);
