@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/planning/cluster_units.hpp"
 #include "kernels/planning/device_limits.hpp"
 #include "kernels/planning/plan.hpp"
 #include "kernels/templates/attention/packing.hpp"
@@ -198,6 +199,11 @@ KernelWork warpgroup_work(const Shape& shape, const DeviceInfo& device, const Co
   work.overlapped = true;
   work.ahead_bytes *= 2 * (config["STAGES"] - 1);
   work.barriers += work.steps;
+  if (config["FOLD"] == fold_in_cluster) {
+    constexpr double barriers_of_join = 200;  // beside those of any cluster, by measurement
+    work.usable_units = usable_by_clusters(device, config["SPLIT"]);
+    work.barriers += barriers_of_join;
+  }
   return {work};
 }
 
