@@ -10,7 +10,6 @@
 namespace greta::kernels::attention {
 namespace {
 
-constexpr std::int64_t threads_of_group = 128, queries_of_group = 64;
 // Of a thread: addresses, rows' maxima and sums, and what an instruction works on.
 constexpr std::int64_t registers_besides = 44;
 // What the system takes of each workgroup's shared memory.
@@ -75,11 +74,11 @@ Steps steps_of(const Shape& shape, const Config& c) {
 }  // namespace
 
 std::int64_t warpgroup_rows(const Config& config) {
-  return config["GROUPS"] * queries_of_group;
+  return config["GROUPS"] * rows_of_warpgroup;
 }
 
 std::int64_t warpgroup_threads(const Config& config) {
-  return (config["GROUPS"] + config["PRODUCER"]) * threads_of_group;
+  return (config["GROUPS"] + config["PRODUCER"]) * warpgroup_size;
 }
 
 std::int64_t warpgroup_padded(std::int64_t dim) {

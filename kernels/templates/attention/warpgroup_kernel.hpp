@@ -8,6 +8,9 @@
 /// What a workgroup of warpgroups.hip needs.
 namespace greta::kernels::attention {
 
+constexpr std::int64_t warpgroup_size = 128;  ///< threads
+constexpr std::int64_t rows_of_warpgroup = 64;
+
 /// Returns the number of rows of a workgroup's tile: queries, or with PACK queries times heads.
 std::int64_t warpgroup_rows(const Config& config);
 std::int64_t warpgroup_threads(const Config& config);

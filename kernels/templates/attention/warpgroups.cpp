@@ -46,7 +46,7 @@ Alternative warpgroup_space(const Shape& shape, const DeviceInfo& device) {
                   {"TOGETHER", heads_together()}};
   const std::int64_t shared = device.shared_memory_bytes;
   const std::int64_t registers = std::min(thread_registers(device), std::int64_t{255});
-  const std::int64_t workgroup = workgroup_registers(device) / 128;
+  const std::int64_t workgroup = workgroup_registers(device) / warpgroup_size;
   const auto needed = warpgroup_sums(shape, p["BK"]) + other_registers;
   a.constraints = {
       storage_constraint(shape.in, shape.out, device),
@@ -72,7 +72,7 @@ Alternative warpgroup_space(const Shape& shape, const DeviceInfo& device) {
        select(p["PRODUCER"] == 1, needed <= 400 - p["GROUPS"] * 80,
               needed <= registers && needed * p["GROUPS"] <= workgroup)},
   };
-  append(a.constraints, packing_constraints(shape, device, p["GROUPS"] * 64));
+  append(a.constraints, packing_constraints(shape, device, p["GROUPS"] * rows_of_warpgroup));
   a.constraints.push_back(cluster_constraint());
   return a;
 }
@@ -126,7 +126,7 @@ Config with_slices(const Shape& shape, const Tile& tile, int pack, int split, in
 /// twice.
 std::vector<Config> candidates(const Shape& shape, const DeviceInfo& device) {
   constexpr int most_of_cluster = 8;  // larger ones wait for neighbouring units
-  const std::int64_t least = ceil_div(shape.queries, 64) * shape.batch * shape.heads;
+  const std::int64_t least = ceil_div(shape.queries, rows_of_warpgroup) * shape.batch * shape.heads;
   std::vector<Config> configs;
   for (const Tile& tile : tiles_of(shape, least >= 6 * busy_workgroups(device))) {
     // A producer's few registers don't hold what finding a page takes.
