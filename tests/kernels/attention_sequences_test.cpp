@@ -111,8 +111,9 @@ TEST(AttentionSequencesOfMatrixCores, AreRightByWarpgroups) {
   const DeviceInfo hopper = architecture_info("sm_90").value();
   int right = 0;
   for (const Case& c : cases()) {
-    for (const char* words : {"BK=64 GROUPS=1 STAGES=2 PRODUCER=0 TURNS=0 TOGETHER=2",
-                              "BK=32 GROUPS=2 STAGES=2 PRODUCER=1 TURNS=0 TOGETHER=1"}) {
+    for (const char* words :
+         {"BK=64 GROUPS=1 STAGES=2 PRODUCER=0 TURNS=0 PACK=0 SPLIT=1 FOLD=1 TOGETHER=2",
+          "BK=32 GROUPS=2 STAGES=2 PRODUCER=1 TURNS=0 PACK=0 SPLIT=1 FOLD=1 TOGETHER=1"}) {
       SCOPED_TRACE(words);
       const Problem problem = problem_of(c);
       const Space space = built_in("attention").space(problem, hopper);

@@ -55,45 +55,8 @@ GRETA_DEVICE void claim_byte_sums(ByteSums<columns, int>& sums) {
   }
 }
 
-// Names of the operands that hold the sums, half as many as there are columns, and the operands.
-#define GRETA_NAMES_4 "%0, %1, %2, %3"
-#define GRETA_NAMES_8 GRETA_NAMES_4 ", %4, %5, %6, %7"
-#define GRETA_NAMES_16 GRETA_NAMES_8 ", %8, %9, %10, %11, %12, %13, %14, %15"
-#define GRETA_NAMES_32                                                                      \
-  GRETA_NAMES_16 ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
-#define GRETA_NAMES_48                                                                      \
-  GRETA_NAMES_32 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"
-#define GRETA_NAMES_64                                                                      \
-  GRETA_NAMES_48 ", %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-#define GRETA_NAMES_80                                                                      \
-  GRETA_NAMES_64 ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79"
-#define GRETA_NAMES_96                                                                      \
-  GRETA_NAMES_80 ", %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
-#define GRETA_NAMES_112                                                                 \
-  GRETA_NAMES_96 ", %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107" \
-                 ", %108, %109, %110, %111"
-#define GRETA_NAMES_128                                                                     \
-  GRETA_NAMES_112 ", %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123" \
-                  ", %124, %125, %126, %127"
-
-#define GRETA_FOUR(x, s, c) x(s[c][0]), x(s[c][1]), x(s[c][2]), x(s[c][3])
-#define GRETA_OCTET(x, s, c) GRETA_FOUR(x, s, c), GRETA_FOUR(x, s, c + 1)
-#define GRETA_SIXTEEN(x, s, c) GRETA_OCTET(x, s, c), GRETA_OCTET(x, s, c + 2)
-#define GRETA_SUMS_4(x, s) GRETA_FOUR(x, s, 0)
-#define GRETA_SUMS_8(x, s) GRETA_OCTET(x, s, 0)
-#define GRETA_SUMS_16(x, s) GRETA_SIXTEEN(x, s, 0)
-#define GRETA_SUMS_32(x, s) GRETA_SUMS_16(x, s), GRETA_SIXTEEN(x, s, 4)
-#define GRETA_SUMS_48(x, s) GRETA_SUMS_32(x, s), GRETA_SIXTEEN(x, s, 8)
-#define GRETA_SUMS_64(x, s) GRETA_SUMS_48(x, s), GRETA_SIXTEEN(x, s, 12)
-#define GRETA_SUMS_80(x, s) GRETA_SUMS_64(x, s), GRETA_SIXTEEN(x, s, 16)
-#define GRETA_SUMS_96(x, s) GRETA_SUMS_80(x, s), GRETA_SIXTEEN(x, s, 20)
-#define GRETA_SUMS_112(x, s) GRETA_SUMS_96(x, s), GRETA_SIXTEEN(x, s, 24)
-#define GRETA_SUMS_128(x, s) GRETA_SUMS_112(x, s), GRETA_SIXTEEN(x, s, 28)
-
-#define GRETA_FLOAT(x) "+f"(x)
-#define GRETA_INTEGER(x) "+r"(x)
-
-// n0 to n2 name the operands after the sums; `signs` are the factors 1 of floating-point operands.
+// `count` sums of a lane: half as many as there are columns. n0 to n2 name the operands after them;
+// `signs` are the factors 1 of floating-point operands.
 #define GRETA_BYTE_PRODUCT(T, Sum, x, types, signs, columns, count, n0, n1, n2)                   \
   template <bool add>                                                                             \
   GRETA_DEVICE void multiply_bytes(T, ByteSums<columns, Sum>& sums, OperandPlace a, OperandPlace b) { \
@@ -119,30 +82,5 @@ GRETA_BYTE_PRODUCTS(224, 112, 112, 113, 114)
 GRETA_BYTE_PRODUCTS(256, 128, 128, 129, 130)
 #undef GRETA_BYTE_PRODUCTS
 #undef GRETA_BYTE_PRODUCT
-#undef GRETA_INTEGER
-#undef GRETA_FLOAT
-#undef GRETA_SUMS_128
-#undef GRETA_SUMS_112
-#undef GRETA_SUMS_96
-#undef GRETA_SUMS_80
-#undef GRETA_SUMS_64
-#undef GRETA_SUMS_48
-#undef GRETA_SUMS_32
-#undef GRETA_SUMS_16
-#undef GRETA_SUMS_8
-#undef GRETA_SUMS_4
-#undef GRETA_SIXTEEN
-#undef GRETA_OCTET
-#undef GRETA_FOUR
-#undef GRETA_NAMES_128
-#undef GRETA_NAMES_112
-#undef GRETA_NAMES_96
-#undef GRETA_NAMES_80
-#undef GRETA_NAMES_64
-#undef GRETA_NAMES_48
-#undef GRETA_NAMES_32
-#undef GRETA_NAMES_16
-#undef GRETA_NAMES_8
-#undef GRETA_NAMES_4
 
 #endif

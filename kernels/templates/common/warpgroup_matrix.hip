@@ -19,6 +19,7 @@
 #pragma once
 
 #include "common/matrix.hip"
+#include "common/warpgroup_sums.hip"
 
 #if !defined(__CUDA_ARCH_FEAT_SM90_ALL) && !(defined(GRETA_HOST) && GRETA_HOST == 80)
 #error "only sm_90a has matrix instructions of warpgroups"
@@ -214,55 +215,12 @@ GRETA_DEVICE void finish_products(WarpgroupSums<columns> (&sums)[rows]) {
   for (u32 i = 0; i < rows; ++i) claim_sums(sums[i]);
 }
 
-// Names of the operands that hold the sums, and the operands: 8, 16, ... 128 of them, and few ones.
-#define GRETA_NAMES_4 "%0, %1, %2, %3"
-#define GRETA_NAMES_8 GRETA_NAMES_4 ", %4, %5, %6, %7"
-#define GRETA_NAMES_12 GRETA_NAMES_8 ", %8, %9, %10, %11"
-#define GRETA_NAMES_16 GRETA_NAMES_8 ", %8, %9, %10, %11, %12, %13, %14, %15"
-#define GRETA_NAMES_20 GRETA_NAMES_16 ", %16, %17, %18, %19"
-#define GRETA_NAMES_24 GRETA_NAMES_16 ", %16, %17, %18, %19, %20, %21, %22, %23"
-#define GRETA_NAMES_32 GRETA_NAMES_24 ", %24, %25, %26, %27, %28, %29, %30, %31"
-#define GRETA_NAMES_40 GRETA_NAMES_32 ", %32, %33, %34, %35, %36, %37, %38, %39"
-#define GRETA_NAMES_48 GRETA_NAMES_40 ", %40, %41, %42, %43, %44, %45, %46, %47"
-#define GRETA_NAMES_56 GRETA_NAMES_48 ", %48, %49, %50, %51, %52, %53, %54, %55"
-#define GRETA_NAMES_64 GRETA_NAMES_56 ", %56, %57, %58, %59, %60, %61, %62, %63"
-#define GRETA_NAMES_72 GRETA_NAMES_64 ", %64, %65, %66, %67, %68, %69, %70, %71"
-#define GRETA_NAMES_80 GRETA_NAMES_72 ", %72, %73, %74, %75, %76, %77, %78, %79"
-#define GRETA_NAMES_88 GRETA_NAMES_80 ", %80, %81, %82, %83, %84, %85, %86, %87"
-#define GRETA_NAMES_96 GRETA_NAMES_88 ", %88, %89, %90, %91, %92, %93, %94, %95"
-#define GRETA_NAMES_104 GRETA_NAMES_96 ", %96, %97, %98, %99, %100, %101, %102, %103"
-#define GRETA_NAMES_112 GRETA_NAMES_104 ", %104, %105, %106, %107, %108, %109, %110, %111"
-#define GRETA_NAMES_120 GRETA_NAMES_112 ", %112, %113, %114, %115, %116, %117, %118, %119"
-#define GRETA_NAMES_128 GRETA_NAMES_120 ", %120, %121, %122, %123, %124, %125, %126, %127"
-
-#define GRETA_FOUR(s, c) "+f"(s[c][0]), "+f"(s[c][1]), "+f"(s[c][2]), "+f"(s[c][3])
-#define GRETA_OCTET(s, c) GRETA_FOUR(s, c), GRETA_FOUR(s, c + 1)
-#define GRETA_SUMS_4(s) GRETA_FOUR(s, 0)
-#define GRETA_SUMS_8(s) GRETA_OCTET(s, 0)
-#define GRETA_SUMS_12(s) GRETA_SUMS_8(s), GRETA_FOUR(s, 2)
-#define GRETA_SUMS_16(s) GRETA_SUMS_8(s), GRETA_OCTET(s, 2)
-#define GRETA_SUMS_20(s) GRETA_SUMS_16(s), GRETA_FOUR(s, 4)
-#define GRETA_SUMS_24(s) GRETA_SUMS_16(s), GRETA_OCTET(s, 4)
-#define GRETA_SUMS_32(s) GRETA_SUMS_24(s), GRETA_OCTET(s, 6)
-#define GRETA_SUMS_40(s) GRETA_SUMS_32(s), GRETA_OCTET(s, 8)
-#define GRETA_SUMS_48(s) GRETA_SUMS_40(s), GRETA_OCTET(s, 10)
-#define GRETA_SUMS_56(s) GRETA_SUMS_48(s), GRETA_OCTET(s, 12)
-#define GRETA_SUMS_64(s) GRETA_SUMS_56(s), GRETA_OCTET(s, 14)
-#define GRETA_SUMS_72(s) GRETA_SUMS_64(s), GRETA_OCTET(s, 16)
-#define GRETA_SUMS_80(s) GRETA_SUMS_72(s), GRETA_OCTET(s, 18)
-#define GRETA_SUMS_88(s) GRETA_SUMS_80(s), GRETA_OCTET(s, 20)
-#define GRETA_SUMS_96(s) GRETA_SUMS_88(s), GRETA_OCTET(s, 22)
-#define GRETA_SUMS_104(s) GRETA_SUMS_96(s), GRETA_OCTET(s, 24)
-#define GRETA_SUMS_112(s) GRETA_SUMS_104(s), GRETA_OCTET(s, 26)
-#define GRETA_SUMS_120(s) GRETA_SUMS_112(s), GRETA_OCTET(s, 28)
-#define GRETA_SUMS_128(s) GRETA_SUMS_120(s), GRETA_OCTET(s, 30)
-
 // `count` sums of a lane: half as many as there are columns. n0 to n6 name the operands after them.
 #define GRETA_PRODUCT(depth, type, columns, count, a_names, b_name, turns, add_name, ...)   \
   asm volatile("{\n.reg .pred add;\nsetp.ne.u32 add, %" #add_name ", 0;\n"                 \
                "wgmma.mma_async.sync.aligned.m64n" #columns "k" depth ".f32." type "." type "\n"   \
                "{" GRETA_NAMES_##count "}, " a_names ", %" #b_name ", add, 1, 1" turns ";\n}" \
-               : GRETA_SUMS_##count(sums.eight)                                             \
+               : GRETA_SUMS_##count(GRETA_FLOAT, sums.eight)                                \
                : __VA_ARGS__)
 #define GRETA_PRODUCTS_OF(T, type, columns, count, n0, n1, n2, n3, n4, n5, n6)                  \
   template <bool a_along_k, bool b_along_k, bool add>                                          \
@@ -295,62 +253,35 @@ GRETA_PRODUCTS(24, 12, 12, 13, 14, 15, 16, 17, 18)
 GRETA_PRODUCTS(32, 16, 16, 17, 18, 19, 20, 21, 22)
 GRETA_PRODUCTS(40, 20, 20, 21, 22, 23, 24, 25, 26)
 GRETA_PRODUCTS(48, 24, 24, 25, 26, 27, 28, 29, 30)
+GRETA_PRODUCTS(56, 28, 28, 29, 30, 31, 32, 33, 34)
 GRETA_PRODUCTS(64, 32, 32, 33, 34, 35, 36, 37, 38)
+GRETA_PRODUCTS(72, 36, 36, 37, 38, 39, 40, 41, 42)
 GRETA_PRODUCTS(80, 40, 40, 41, 42, 43, 44, 45, 46)
+GRETA_PRODUCTS(88, 44, 44, 45, 46, 47, 48, 49, 50)
 GRETA_PRODUCTS(96, 48, 48, 49, 50, 51, 52, 53, 54)
+GRETA_PRODUCTS(104, 52, 52, 53, 54, 55, 56, 57, 58)
 GRETA_PRODUCTS(112, 56, 56, 57, 58, 59, 60, 61, 62)
+GRETA_PRODUCTS(120, 60, 60, 61, 62, 63, 64, 65, 66)
 GRETA_PRODUCTS(128, 64, 64, 65, 66, 67, 68, 69, 70)
+GRETA_PRODUCTS(136, 68, 68, 69, 70, 71, 72, 73, 74)
 GRETA_PRODUCTS(144, 72, 72, 73, 74, 75, 76, 77, 78)
+GRETA_PRODUCTS(152, 76, 76, 77, 78, 79, 80, 81, 82)
 GRETA_PRODUCTS(160, 80, 80, 81, 82, 83, 84, 85, 86)
+GRETA_PRODUCTS(168, 84, 84, 85, 86, 87, 88, 89, 90)
 GRETA_PRODUCTS(176, 88, 88, 89, 90, 91, 92, 93, 94)
+GRETA_PRODUCTS(184, 92, 92, 93, 94, 95, 96, 97, 98)
 GRETA_PRODUCTS(192, 96, 96, 97, 98, 99, 100, 101, 102)
+GRETA_PRODUCTS(200, 100, 100, 101, 102, 103, 104, 105, 106)
 GRETA_PRODUCTS(208, 104, 104, 105, 106, 107, 108, 109, 110)
+GRETA_PRODUCTS(216, 108, 108, 109, 110, 111, 112, 113, 114)
 GRETA_PRODUCTS(224, 112, 112, 113, 114, 115, 116, 117, 118)
+GRETA_PRODUCTS(232, 116, 116, 117, 118, 119, 120, 121, 122)
 GRETA_PRODUCTS(240, 120, 120, 121, 122, 123, 124, 125, 126)
+GRETA_PRODUCTS(248, 124, 124, 125, 126, 127, 128, 129, 130)
 GRETA_PRODUCTS(256, 128, 128, 129, 130, 131, 132, 133, 134)
 #undef GRETA_PRODUCTS
 #undef GRETA_PRODUCTS_OF
 #undef GRETA_TF32_PRODUCTS
 #undef GRETA_PRODUCT
-#undef GRETA_SUMS_128
-#undef GRETA_NAMES_128
-#undef GRETA_SUMS_120
-#undef GRETA_NAMES_120
-#undef GRETA_SUMS_112
-#undef GRETA_NAMES_112
-#undef GRETA_SUMS_104
-#undef GRETA_NAMES_104
-#undef GRETA_SUMS_96
-#undef GRETA_NAMES_96
-#undef GRETA_SUMS_88
-#undef GRETA_NAMES_88
-#undef GRETA_SUMS_80
-#undef GRETA_NAMES_80
-#undef GRETA_SUMS_72
-#undef GRETA_NAMES_72
-#undef GRETA_SUMS_64
-#undef GRETA_NAMES_64
-#undef GRETA_SUMS_56
-#undef GRETA_NAMES_56
-#undef GRETA_SUMS_48
-#undef GRETA_NAMES_48
-#undef GRETA_SUMS_40
-#undef GRETA_NAMES_40
-#undef GRETA_SUMS_32
-#undef GRETA_NAMES_32
-#undef GRETA_SUMS_24
-#undef GRETA_NAMES_24
-#undef GRETA_SUMS_20
-#undef GRETA_NAMES_20
-#undef GRETA_SUMS_16
-#undef GRETA_NAMES_16
-#undef GRETA_SUMS_12
-#undef GRETA_NAMES_12
-#undef GRETA_SUMS_8
-#undef GRETA_NAMES_8
-#undef GRETA_SUMS_4
-#undef GRETA_NAMES_4
-#undef GRETA_OCTET
-#undef GRETA_FOUR
 
 #endif

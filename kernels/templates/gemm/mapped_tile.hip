@@ -19,8 +19,8 @@ struct MappedTile {
   static constexpr u32 panels = ((along_k ? BK : span) + columns - 1) / columns;
   typedef PanelTile<lines, panels * 8> Tile;
   static constexpr u32 share = lines / parts;
-  static_assert(lines % (8 * parts) == 0, "shares are whole groups of lines");
-  static_assert(!pairs || along_k, "gates and ups are lines of the operand");
+  static_assert(lines % parts == 0, "shares are whole lines");
+  static_assert(!pairs || (along_k && share % 2 == 0), "gates and ups are lines of the operand");
 
   // `first`: the tile's first row or column; `part`: this workgroup's share, for those in `blocks`.
   static GRETA_DEVICE void copy(SharedMemory shared, u32 to, const TensorMap& map, u32 first, u32 k,

@@ -99,11 +99,13 @@ StreamedTiles streamed_tiles(const Shape& shape, const TmaKernel& kernel, const 
 std::vector<Constraint> cluster_constraints(const Shape& shape, const TmaKernel& kernel) {
   return {
       {"shares",
-       "CLUSTER_M must divide B's lines of a K step, and CLUSTER_N those of A, into multiples of 8",
+       "CLUSTER_M must divide B's lines of a K step, those of gates and ups into pairs, and "
+       "CLUSTER_N "
+       "those of A",
        {{"BM", "BN", "BK", "CLUSTER_M", "CLUSTER_N"},
         [=](const Config& c) {
-          return kernel.lines_a(c) % 8 == 0 && kernel.lines_b(c) % 8 == 0 &&
-                 kernel.lines_a(c) >= 8 && kernel.lines_b(c) >= 8;
+          return kernel.all_lines_a(c) % c["CLUSTER_N"] == 0 &&
+                 kernel.all_lines_b(c) % (c["CLUSTER_M"] * (shape.gated ? 2 : 1)) == 0;
         }}},
       {"clusters", "half of CLUSTER_M x CLUSTER_N must have fewer tiles than a product",
        p["BM"] * (p["CLUSTER_M"] / 2) < shape.rows_of_group() &&
@@ -142,7 +144,8 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
   const TmaKernel kernel(shape, device);
   const bool clusters = has_clusters(device.architecture);
   const std::vector<int> sharing = clusters ? std::vector<int>{1, 2, 4} : std::vector<int>{1};
-  std::vector<int> columns;
+  std::vector<int> rows, columns;
+  for (int row = 8; row <= 256; row += 8) rows.push_back(row);
   for (int column = 16; column <= 256; column += 16) columns.push_back(column);
   // BM x BN    tile of C per workgroup
   // BK         K steps per stage
@@ -160,12 +163,12 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
   // SPLIT      slices of K; FOLD: how they are added, as in `matrix`
   // ALIGN      1: operands with odd lines are first copied to aligned rows
   Alternative a{"tma",
-                {{"BM", {8, 16, 24, 32, 40, 48, 64, 80, 96, 112, 128, 144, 160, 192, 208, 256}},
+                {{"BM", rows},
                  {"BN", columns},
                  {"BK", {64, 128}},
                  {"GROUPS", {1, 2, 3, 4}},
                  {"PINGPONG", {0, 1}},
-                 {"STAGES", {2, 3, 4, 5, 6, 7, 8}},
+                 {"STAGES", {2, 3, 4, 5, 6, 7, 8, 9, 10}},
                  {"CLUSTER_M", sharing},
                  {"CLUSTER_N", sharing},
                  {"RESIDENT", {0, 1, 2}},
@@ -252,7 +255,9 @@ struct Tile {
 /// (results/2026-11-27-nvidia-h200-few-rows-f32). Other tiles of 80 to 208 rows, which are columns
 /// of the warpgroups' products, multiply rows past a group's end, too. Those of 208, 96 and 80 rows
 /// are for products of one or two rows of tiles: for more they are measured to be slower than the
-/// models say (results/2026-11-27-nvidia-h200-fresh), and so are all of them with a short k.
+/// models say (results/2026-11-27-nvidia-h200-fresh), and so are all of them with a short k. Tiles
+/// of 72 to 152 rows in other steps have 64 columns, for products of up to eight rows of tiles
+/// (results/2026-11-29-nvidia-h200-gemm-tails).
 std::vector<Tile> default_tiles(const Shape& shape) {
   std::vector<Tile> tiles;
   for (int bn = 256; bn >= 64; bn -= 16) tiles.push_back({128, bn, 64, 2});
@@ -265,6 +270,9 @@ std::vector<Tile> default_tiles(const Shape& shape) {
     if (shape.grouped() || (shape.m > 2 * bm && !for_many_rows)) continue;
     for (const int bn : {256, 128}) tiles.push_back({bm, bn, 64, 2});
     if (shape.m <= 2 * bm) tiles.push_back({bm, 64, 64, 1});
+  }
+  for (const int bm : {152, 136, 120, 104, 88, 72}) {
+    if (!shape.grouped() && shape.m <= 8 * bm) tiles.push_back({bm, 64, 64, 1});
   }
   for (int bn = 256; bn >= 64; bn -= 16) tiles.push_back({64, bn, 64, 1});
   for (const int bm : {48, 40, 32, 24, 16, 8}) {
@@ -307,7 +315,7 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile,
     // Tiles of groups of rows take different times.
     config.value("DYNAMIC") = shape.grouped() && blocks == 1 ? 1 : 0;
   }
-  raise_stages(config, 8, device, [&](const Config& c) { return kernel.shared_bytes(c); });
+  raise_stages(config, 10, device, [&](const Config& c) { return kernel.shared_bytes(c); });
   return config;
 }
 
@@ -389,10 +397,11 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
     work.matrix_flops *= measured;
   }
   work.overlapped = true;
-  // Warpgroups do not wait for each other, but one alone waits for its products.
-  work.barriers = work.steps * (config["GROUPS"] == 1 ? 0.75 : 0.25);
+  // Warpgroups do not wait for each other, but one alone waits for its product.
+  const bool alone = config["GROUPS"] == 1 && instructions == 1;
+  work.barriers = work.steps * (alone ? 0.75 : 0.25);
   if (TmaKernel::cluster(config) > 1) {
-    work.barriers += 30;  // its workgroups begin together
+    work.barriers += 10;  // its workgroups begin together
     work.usable_units = usable_by_clusters(device, TmaKernel::cluster(config));
   }
   work.ahead_bytes = work.read_bytes / work.steps * (config["STAGES"] - 1.5);

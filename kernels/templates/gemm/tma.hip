@@ -137,6 +137,12 @@ struct Stages {
     index = next % STAGES;
   }
 
+  // Returns when all that read what the thread copied are done: others count at this workgroup's
+  // barriers until then.
+  GRETA_DEVICE void drain() {
+    for (u32 stage = 0; stage < STAGES; ++stage, next()) emptied(index).wait(parity ^ 1);
+  }
+
   // One thread.
   GRETA_DEVICE void open() const {
     for (u32 stage = 0; stage < STAGES; ++stage) {
@@ -330,7 +336,8 @@ TMA_KERNEL GEMM_ENTRY(tma)(GEMM_PARAMETERS, TENSOR_MAP_PARAMETER map_a, TENSOR_M
   inbox.open(received_by(block_z()));
 #endif
 #if CLUSTER > 1
-  cluster_barrier();
+  __syncwarp();
+  cluster_barrier_relaxed();
 #else
   block_barrier();
 #endif
@@ -349,6 +356,7 @@ TMA_KERNEL GEMM_ENTRY(tma)(GEMM_PARAMETERS, TENSOR_MAP_PARAMETER map_a, TENSOR_M
                 k_begin + (turn.step + done) * BK, turn.steps - done, stages);
         done = 0;
       }
+      if (CLUSTER > 1) stages.drain();
       if (DYNAMIC) {  // a stage without operands says that there are no more
         stages.emptied(stages.index).wait(stages.parity ^ 1);
         stages.tile() = all;
@@ -389,8 +397,4 @@ TMA_KERNEL GEMM_ENTRY(tma)(GEMM_PARAMETERS, TENSOR_MAP_PARAMETER map_a, TENSOR_M
       put_tile(of_group(args, tile.group), shared + sums_start - inbox_bytes, tile.at, sums);
     }
   }
-#if CLUSTER > 1
-  __syncwarp();
-  cluster_barrier();  // others may still count at this workgroup's barriers
-#endif
 }

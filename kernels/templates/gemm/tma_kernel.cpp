@@ -54,11 +54,19 @@ std::int64_t TmaKernel::threads(const Config& c) const {
 }
 
 std::int64_t TmaKernel::lines_a(const Config& c) const {
-  return (shape_.a_along_k ? c["BM"] : c["BK"]) / c["CLUSTER_N"];
+  return all_lines_a(c) / c["CLUSTER_N"];
 }
 
 std::int64_t TmaKernel::lines_b(const Config& c) const {
-  return (shape_.b_along_k ? c["BN"] : c["BK"]) / c["CLUSTER_M"];
+  return all_lines_b(c) / c["CLUSTER_M"];
+}
+
+std::int64_t TmaKernel::all_lines_a(const Config& c) const {
+  return shape_.a_along_k ? c["BM"] : c["BK"];
+}
+
+std::int64_t TmaKernel::all_lines_b(const Config& c) const {
+  return shape_.b_along_k ? c["BN"] : c["BK"];
 }
 
 std::int64_t TmaKernel::tile_bytes(bool along_k, std::int64_t span, std::int64_t bk) const {

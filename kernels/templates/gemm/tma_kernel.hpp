@@ -38,6 +38,9 @@ class TmaKernel {
   /// Return the numbers of lines of an operand's part of a K step that a workgroup copies at once.
   std::int64_t lines_a(const Config& config) const;
   std::int64_t lines_b(const Config& config) const;
+  /// Return those that all workgroups of a cluster copy.
+  std::int64_t all_lines_a(const Config& config) const;
+  std::int64_t all_lines_b(const Config& config) const;
   /// Returns whether elements of C are put together before they are stored (packed_sums.hip).
   bool packed(const Config& config) const;
   /// Returns the bytes of dynamic shared memory.

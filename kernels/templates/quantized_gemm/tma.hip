@@ -335,8 +335,8 @@ TMA_KERNEL QUANTIZED_ENTRY(tma)(const In*, const u8* GRETA_READ b, const Scale* 
     }
 #if SPLIT > 1
     __syncwarp();
-    cluster_barrier();
-    cluster_barrier();
+    cluster_barrier_relaxed();
+    cluster_barrier_relaxed();
 #endif
   } else {
     if constexpr (COPIERS > WAVE) take_registers<many_registers>();
@@ -355,7 +355,7 @@ TMA_KERNEL QUANTIZED_ENTRY(tma)(const In*, const u8* GRETA_READ b, const Scale* 
       put_sums(sums, totals);
       cluster_barrier();
       add_slices(args, sums, tile);
-      cluster_barrier();  // others may still read this block's sums
+      cluster_barrier_relaxed();  // others may still read this block's sums
 #else
       store_tile(args, reinterpret_cast<Out*>(shared + stored_start + warpgroup_index() * stored_bytes),
                  tile, totals);

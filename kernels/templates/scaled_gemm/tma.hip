@@ -110,6 +110,12 @@ struct Stages {
     index = index + 1 == STAGES ? 0 : index + 1;
     parity ^= index == 0 ? 1 : 0;
   }
+  // Returns when all that read what the thread copied are done: others count at this workgroup's
+  // barriers until then.
+  GRETA_DEVICE void drain() {
+    for (u32 stage = 0; stage < STAGES; ++stage, next()) emptied(index).wait(parity ^ 1);
+  }
+
   // One thread.
   GRETA_DEVICE void open() const {
     for (u32 stage = 0; stage < STAGES; ++stage) {
@@ -393,7 +399,8 @@ TMA_KERNEL SCALED_ENTRY(tma)(const u8*, const u8*, const float* GRETA_READ scale
     stages.open();
   }
 #if CLUSTER > 1
-  cluster_barrier();
+  __syncwarp();
+  cluster_barrier_relaxed();
 #else
   block_barrier();
 #endif
@@ -404,6 +411,7 @@ TMA_KERNEL SCALED_ENTRY(tma)(const u8*, const u8*, const float* GRETA_READ scale
         const Tile tile = tile_of(args, index, rank);
         if (tile.has_rows()) produce(args, tiles, map_a, map_b, tile, steps, rank, stages);
       }
+      if (CLUSTER > 1) stages.drain();
     }
     if (FOLD == 2) meet_cluster();
   } else {
@@ -419,8 +427,4 @@ TMA_KERNEL SCALED_ENTRY(tma)(const u8*, const u8*, const float* GRETA_READ scale
     }
     if (STORE) wait_for_rows_out();
   }
-#if CLUSTER > 1
-  __syncwarp();
-  cluster_barrier();  // others may still count at this workgroup's barriers
-#endif
 }

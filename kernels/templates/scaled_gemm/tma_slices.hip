@@ -93,8 +93,8 @@ struct OwnTotals {
 // A wave that neither puts sums nor adds any.
 GRETA_DEVICE void meet_cluster() {
   __syncwarp();
-  cluster_barrier();
-  cluster_barrier();
+  cluster_barrier_relaxed();
+  cluster_barrier_relaxed();
 }
 
 struct Slices {

@@ -73,15 +73,13 @@ inline void counted_wait(uint64_t* barrier, unsigned parity, Site site = here("c
   current->calls->meet_counted(*current, barrier, CountedStep::wait, parity, site);
 }
 /// PTX cp.async.bulk.tensor.2d, or 3d for a map of rows in pairs: copies the box that starts at
-/// this column and row to byte `start` of `shared`, a multiple of 1024, or of 128 where boxes are
-/// plain, and adds its bytes to the barrier's. It is seen when the barrier's phase has ended.
+/// this column and row to byte `start` of `shared`, a multiple of 128, and adds its bytes to the
+/// barrier's. It is seen when the barrier's phase has ended. Which chunks of a line trade places is
+/// told by where the line is: `shared` is aligned to 1024 bytes.
 inline void copy_box(unsigned char* shared, unsigned start, const TensorMap& map, unsigned column,
                      unsigned row, uint64_t* barrier, Site site = here("copy_box")) {
   const unsigned plain = map.plain_bytes;
-  if (start % 128 != 0 || (plain == 0 && start % 1024 != 0)) {
-    fail(site, plain != 0 ? "the target is not aligned to 128 bytes"
-                          : "the target is not aligned to 1024 bytes");
-  }
+  if (start % 128 != 0) fail(site, "the target is not aligned to 128 bytes");
   const bool pairs = map.pair_bytes != 0;
   if (pairs && row % 2 != 0) fail(site, "a box of rows in pairs starts at an odd row");
   const unsigned size = map.element_bytes;
@@ -90,7 +88,8 @@ inline void copy_box(unsigned char* shared, unsigned start, const TensorMap& map
   for (unsigned r = 0; r < map.box_rows; ++r) {
     for (unsigned chunk = 0; chunk < (plain != 0 ? plain / 16 : 8); ++chunk) {
       unsigned char* const to =
-          shared + start + (plain != 0 ? r * plain + chunk * 16 : r * 128 + (chunk ^ r % 8) * 16);
+          shared + start +
+          (plain != 0 ? r * plain + chunk * 16 : r * 128 + (chunk ^ (start / 128 + r) % 8) * 16);
       if (!is_shared(to) || !is_shared(to + 15)) fail(site, "the target is not in shared memory");
       unsigned char staged[16];
       for (unsigned i = 0; i < 16; ++i) {
