@@ -312,9 +312,10 @@ Operation quantised(const char* name, const std::string& step) {
                {std::move(fused), alternative("parts", step + ", quantize", default_choice)},
                {byte_format_attribute("codes"),
                 {.name = "scales",
-                 .help = "what shares a scale. row: a row; block: 128 elements of it",
+                 .help = "what shares a scale. row: a row; block: 128 elements of it; tensor: all, "
+                         "by a given scale",
                  .fallback = "row",
-                 .allowed = {"row", "block"}}});
+                 .allowed = {"row", "block", "tensor"}}});
 }
 
 Problem quantised_problem(const char* name, DType dtype, const RowsToQuantise& rows) {
@@ -323,6 +324,7 @@ Problem quantised_problem(const char* name, DType dtype, const RowsToQuantise& r
     problem.attributes.emplace_back("format", std::string(to_string(rows.format.numbers)));
   }
   if (rows.format.blocks) problem.attributes.emplace_back("scales", "block");
+  if (rows.format.given_input) problem.attributes.emplace_back("scales", "tensor");
   return problem;
 }
 

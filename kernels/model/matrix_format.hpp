@@ -17,6 +17,9 @@ struct ScaledFormat {
 
   ByteFormat numbers = ByteFormat::e4m3;
   bool blocks = false;  ///< whether blocks of 128 x 128 share a scale; else each row has one
+  /// Whether all rows that the matrix multiplies are quantised with one given scale (static
+  /// activations), not with blocks. Else each row, or 128 columns of it, has its own.
+  bool given_input = false;
 
   bool operator==(const ScaledFormat&) const = default;
 

@@ -37,6 +37,7 @@ def gptq(**changes):
 
 
 DYNAMIC = {"num_bits": 8, "type": "int", "strategy": "token", "dynamic": True, "symmetric": True}
+STATIC = {"num_bits": 8, "type": "int", "strategy": "tensor", "dynamic": False, "symmetric": True}
 # By name: changes of the config, and of how weights are written.
 FORMS = {
     "shards, tied, of several types": (without("torch_dtype", tie_word_embeddings=True, dtype="bfloat16"),
@@ -59,7 +60,19 @@ FORMS = {
     "fp8 of blocks": ({"quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]}}, {"scales": "block"}),
     "fp8 of rows": ({"quantization_config": compressed({"num_bits": 8, "type": "float", "strategy": "channel"},
                                                        "float-quantized", {**DYNAMIC, "type": "float"})}, {"scales": "row"}),
-    "fp8 of ModelOpt": ({"quantization_config": {"quant_method": "modelopt", "quant_algo": "FP8"}}, {"scales": "tensor"}),
+    "fp8 of all weights": ({"quantization_config": {"quant_method": "fp8", "activation_scheme": "dynamic"}},
+                           {"scales": "tensor"}),
+    "fp8 of ModelOpt, static": ({"quantization_config": {"quant_method": "modelopt", "quant_algo": "FP8"}},
+                                {"scales": "tensor", "inputs": 448}),
+    "fp8 of AutoFP8, static": ({"model_type": "mixtral", "num_local_experts": 4, "num_experts_per_tok": 2,
+                                "quantization_config": {"quant_method": "fp8", "activation_scheme": "static"}},
+                               {"scales": "tensor", "inputs": 448}),
+    "fp8 of rows, static": ({"quantization_config": compressed({"num_bits": 8, "type": "float", "strategy": "channel"},
+                                                               "float-quantized", {**STATIC, "type": "float"})},
+                            {"scales": "row", "inputs": 448}),
+    "int8, static": ({"quantization_config": compressed({"num_bits": 8, "type": "int", "strategy": "channel"},
+                                                        "int-quantized", STATIC)},
+                     {"scales": "row", "integers": True, "inputs": 127}),
     "int8": ({"quantization_config": compressed({"num_bits": 8, "type": "int", "strategy": "channel"}, "int-quantized",
                                                 DYNAMIC)}, {"scales": "row", "integers": True}),
     "gptq": ({"quantization_config": gptq()}, {}),
@@ -142,8 +155,9 @@ class Writer:
         else:
             suffix = ".weight_scale_inv" if sharing == "block" else ".weight_scale"
             self.add(name + suffix, np.asarray(scales, "<f4"), "F32")
-        if sharing == "tensor":
-            self.add(name + ".input_scale", np.asarray(0.5, "<f4"), "F32")
+        if "inputs" in self.how:  # activations of 2 to 3 are the largest number
+            scale = self.draw.uniform(2, 3) / self.how["inputs"]
+            self.add(name + ".input_scale", np.asarray([scale], "<f4"), "F32")
 
     def numbers(self, rows, cols, bits, size, zero_points):
         """Returns integers [rows, cols], scales and zero points [rows, groups], and the groups of columns."""

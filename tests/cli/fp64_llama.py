@@ -48,6 +48,17 @@ def unpack(words, bits):
     return (words.astype(np.uint32)[..., None] >> np.arange(0, 32, bits, dtype=np.uint32)) & ((1 << bits) - 1)
 
 
+def nearest_e4m3(values):
+    """Returns the numbers of e4m3 that are nearest, and the largest one for those beyond it."""
+    values = np.clip(values, -448, 448)
+    step = np.exp2(np.maximum(np.floor(np.log2(np.maximum(np.abs(values), 1e-30))), -6) - 3)
+    return np.rint(values / step) * step
+
+
+def nearest_int8(values):
+    return np.clip(np.rint(values), -128, 127)
+
+
 class Weights:
     def __init__(self, folder):
         index = folder / "model.safetensors.index.json"
@@ -74,6 +85,23 @@ class Weights:
             if self.has(name + suffix):
                 return weight * self.scales(self.plain(name + suffix), weight.shape)
         return weight
+
+    def quantised_rows(self, name, x):
+        """Returns what a module with static activations multiplies: vLLM's runtime quantises the rows of modules that have the
+        same ones once, by the greatest of their scales."""
+        if not self.has(name + ".input_scale"):
+            return x
+        parent, own = name.rsplit(".", 1)
+        groups = (("q_proj", "k_proj", "v_proj"), ("gate_proj", "up_proj"), ("w1", "w3"))
+        same = next((group for group in groups if own in group), (own,))
+        if ".experts." in parent:
+            start = parent.split(".experts.")[0] + ".experts."
+            names = [f"{start}{expert}.{one}" for expert in range(64) for one in same]
+        else:
+            names = [f"{parent}.{one}" for one in same]
+        scale = max(self.plain(one + ".input_scale").item() for one in names if self.has(one + ".input_scale"))
+        integers = self.tensors[name + ".weight"].dtype == np.int8
+        return (nearest_int8 if integers else nearest_e4m3)(x / scale) * scale
 
     def scales(self, scales, shape):
         if scales.size == 1 or scales.shape == (shape[0], 1):
@@ -155,7 +183,7 @@ class Model:
         self.head = self.c.get("head_dim") or self.c["hidden_size"] // self.heads
 
     def linear(self, name, x):
-        y = x @ self.w.matrix(name).T
+        y = self.w.quantised_rows(name, x) @ self.w.matrix(name).T
         return y + self.w.plain(name + ".bias") if self.w.has(name + ".bias") else y
 
     def norm(self, name, x):

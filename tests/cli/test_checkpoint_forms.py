@@ -13,6 +13,8 @@ from test_greta_run import MODEL, RunCase
 SCRIPTS = SOURCE / "tests/cli"
 TOKENS = 12
 LEAST = 1e-4  # between the logits of the first and the second choice, which roundings in f32 don't reach
+# The same where a rounding can be the one between two numbers of eight bits.
+LEAST_STATIC = 0.05
 
 
 class CheckpointForms(RunCase):
@@ -33,8 +35,9 @@ class CheckpointForms(RunCase):
     def compare(self, form):
         folder = self.folder / form.replace(" ", "-")
         self.script("checkpoint_forms.py", form, self.seed, folder)
-        # Numbers of eight bits are multiplied by quantised activations otherwise.
-        eight = ("--quantize", "none") if form.startswith(("fp8", "int8")) else ()
+        # Numbers of eight bits are multiplied by activations with a scale for each row otherwise.
+        static = form.endswith("static")
+        eight = ("--quantize", "none") if form.startswith(("fp8", "int8")) and not static else ()
         result = self.run_greta("--model", folder, "--tokenizer", MODEL.parent / "tok512.bin", "--prompt", "Once upon a time",
                                 "--tokens", TOKENS, "--dtype", "f32", "--untuned", "--device", "lavapipe", "--json", *eight,
                                 timeout=limit(120))
@@ -42,7 +45,7 @@ class CheckpointForms(RunCase):
         told = json.loads(result.stdout)
         own = json.loads(self.script("fp64_llama.py", folder, TOKENS, *told["prompt_ids"]))
         if told["ids"] != own["ids"]:
-            self.assertLess(own["least"], LEAST, (told["ids"], own))
+            self.assertLess(own["least"], LEAST_STATIC if static else LEAST, (told["ids"], own))
 
     def test_a_form(self):
         form = random.Random(self.seed).choice(self.forms())

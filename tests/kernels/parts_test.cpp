@@ -182,6 +182,7 @@ TEST(Chains, HaveAnAlternativeForEveryNumberOfRows) {
           rope_kv_chain(DType::f16, {1, rows, 4, 2, 32, 1024}),
           norm_quantize_chain(DType::f16, {rows, 128}),
           add_norm_quantize_chain(DType::bf16, {rows, 128, {ByteFormat::e4m3, true}}),
+          norm_quantize_chain(DType::f16, {rows, 128, {.given_input = true}}),
           silu_quantize_chain(DType::f16, {rows, 344, {ByteFormat::e5m2, false}})}) {
       const Operation& operation = chains().at(chain.op);
       ASSERT_TRUE(check_problem(operation, chain)) << chain.key();

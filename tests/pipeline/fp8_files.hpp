@@ -17,7 +17,7 @@ struct TinyFp8 {
   enum class Scales { blocks, rows, tensor };
   Scales scales = Scales::blocks;
   TinyLlama tiny{.dim = 128, .hidden = 272, .heads = 8, .kv_heads = 4, .dtype = DType::bf16};
-  bool input_scales = false;  ///< scales of static activations, which AutoFP8 adds
+  bool input_scales = false;  ///< static activations, with a scale for each projection
   bool integers = false;      ///< int-quantized, with scales of rows or of all weights
   bool weights_only = false;  ///< of compressed-tensors: activations stay numbers
 
@@ -25,13 +25,15 @@ struct TinyFp8 {
     return {{.scales = Scales::blocks},
             {.scales = Scales::rows},
             {.scales = Scales::tensor, .input_scales = true},
+            {.scales = Scales::rows, .input_scales = true},
             {.scales = Scales::rows, .integers = true},
             {.scales = Scales::tensor, .input_scales = true, .integers = true}};
   }
 
   const char* name() const {
     if (integers) return scales == Scales::rows ? "integers_rows" : "integers_tensor";
-    return scales == Scales::blocks ? "blocks" : scales == Scales::rows ? "rows" : "tensor";
+    if (scales == Scales::rows) return input_scales ? "rows_static" : "rows";
+    return scales == Scales::blocks ? "blocks" : "tensor";
   }
 
   nlohmann::json config() const {
@@ -40,7 +42,8 @@ struct TinyFp8 {
     if (scales == Scales::rows || integers) {
       quantisation = compressed_config();
     } else {
-      quantisation = {{"quant_method", "fp8"}, {"activation_scheme", "dynamic"}};
+      quantisation = {{"quant_method", "fp8"},
+                      {"activation_scheme", input_scales ? "static" : "dynamic"}};
       if (scales == Scales::blocks) quantisation["weight_block_size"] = {128, 128};
     }
     json["torch_dtype"] = "bfloat16";
@@ -110,7 +113,11 @@ struct TinyFp8 {
       list.push_back({tensor.name + suffix, type == DType::f32 ? "F32" : "BF16", shape, values});
       if (!input_scales) continue;
       const std::string prefix = tensor.name.substr(0, tensor.name.size() - 6);
-      list.push_back({prefix + "input_scale", "F32", {}, std::string(4, '\0')});
+      const double unit = static_cast<double>(mix64(++seed) >> 11) * 0x1p-53;
+      std::string input(4, '\0');
+      store_element(DType::f32, reinterpret_cast<std::byte*>(input.data()), 0,
+                    (1 + unit) / largest);
+      list.push_back({prefix + "input_scale", "F32", {}, input});
       list.push_back({prefix + "output_scale", "F32", {}, std::string(4, '\0')});
     }
     return list;

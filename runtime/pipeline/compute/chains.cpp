@@ -172,25 +172,25 @@ void add_biases(Pipeline& pipeline, const Chain& chain, const char* name,
 ChainRows norm_of(Pipeline& pipeline, const Tensor& x, const ChainNorm& norm,
                   const Projection& weights, const std::string& prefix) {
   ChainRows rows = norm.result;
-  const auto format = weights.scaled();
+  const auto input = weights.scaled();
   const std::int64_t cols = x.shape()[1];
   if (!norm.result) {
-    if (format &&
-        fuses(pipeline, norm_quantize_chain(x.dtype(), quantised_like(x, cols, *format)))) {
+    if (input &&
+        fuses(pipeline, norm_quantize_chain(x.dtype(), quantised_like(x, cols, input->format)))) {
       QuantizeOptions fused;
       fused.weight = norm.weight;
       fused.epsilon = norm.epsilon;
       pipeline.label(prefix + norm.name + " + quantize");
-      rows.codes = quantise_rows(pipeline, x, cols, *format, fused);
+      rows.codes = quantise_rows(pipeline, x, cols, *input, fused);
       return rows;
     }
     pipeline.label(prefix + norm.name);
     rows.numbers = pipeline.temporary(x.dtype(), x.shape());
     pipeline.rmsnorm(x, rows.numbers, options_of(norm)).value();
   }
-  if (format && !rows.codes) {
+  if (input && !rows.codes) {
     pipeline.label(prefix + "quantize");
-    rows.codes = quantise_rows(pipeline, rows.numbers, cols, *format);
+    rows.codes = quantise_rows(pipeline, rows.numbers, cols, *input);
   }
   return rows;
 }
@@ -235,13 +235,14 @@ ChainRows multiply_silu(Pipeline& pipeline, const GateUp& chain, const Projected
   ChainRows out;
   const Tensor& gate = products.all ? products.all : products.parts[0];
   const Tensor up = products.all ? Tensor{} : products.parts[1];
-  const auto& format = chain.quantised_to;
-  if (format && fuses(pipeline, silu_quantize_chain(chain.x.dtype(),
-                                                    quantised_like(chain.x, hidden, *format)))) {
+  const auto& input = chain.quantised_to;
+  if (input &&
+      fuses(pipeline,
+            silu_quantize_chain(chain.x.dtype(), quantised_like(chain.x, hidden, input->format)))) {
     QuantizeOptions fused;
     fused.up = up;
     pipeline.label(chain.prefix + "silu_mul + quantize");
-    out.codes = quantise_rows(pipeline, gate, hidden, *format, fused);
+    out.codes = quantise_rows(pipeline, gate, hidden, *input, fused);
     return out;
   }
   pipeline.label(chain.prefix + "silu_mul");
@@ -405,16 +406,17 @@ ResidualNormResults record(Pipeline& pipeline, const ResidualNorm& chain, bool a
   }
   const std::string label = chain.prefix + "residual + " + chain.norm.name;
   const std::int64_t cols = chain.residual.shape()[1];
-  const auto& format = chain.quantised_to;
-  if (format && fuses(pipeline, add_norm_quantize_chain(product.dtype(),
-                                                        quantised_like(product, cols, *format)))) {
+  const auto& input = chain.quantised_to;
+  if (input &&
+      fuses(pipeline, add_norm_quantize_chain(product.dtype(),
+                                              quantised_like(product, cols, input->format)))) {
     QuantizeOptions fused;
     fused.weight = chain.norm.weight;
     fused.epsilon = chain.norm.epsilon;
     fused.residual = chain.residual;
     fused.sum = results.sum;
     pipeline.label(label + " + quantize");
-    results.normed.codes = quantise_rows(pipeline, product, cols, *format, fused);
+    results.normed.codes = quantise_rows(pipeline, product, cols, *input, fused);
     return results;
   }
   pipeline.label(label);

@@ -48,8 +48,8 @@ struct GateUp {
   ChainNorm norm;
   Projection weights;  ///< [2 hidden, dim]: rows of gates, then of ups
   std::string prefix{};
-  /// The format that `out` is quantised to for the product that follows; empty: it is not.
-  std::optional<ScaledFormat> quantised_to{};
+  /// How `out` is quantised for the product that follows; empty: it is not.
+  std::optional<ScaledInput> quantised_to{};
   /// [2 hidden], which is added to the products; empty: none. With quantised weights, gates are not
   /// an epilogue then, which are one thing at most.
   Tensor bias{};
@@ -88,8 +88,8 @@ struct ResidualNorm {
   ChainNorm norm;
   std::string name = "product";  ///< in labels
   std::string prefix{};
-  /// The format that the norm is quantised to for the products that follow; empty: it is not.
-  std::optional<ScaledFormat> quantised_to{};
+  /// How the norm is quantised for the products that follow; empty: it is not.
+  std::optional<ScaledInput> quantised_to{};
   Tensor bias{};   ///< [dim]; empty: none
   Tensor zeros{};  ///< as in Qkv
 };

@@ -1,6 +1,8 @@
 #include "runtime/pipeline/compute/experts.hpp"
 
 #include <algorithm>
+#include <map>
+#include <string>
 #include <utility>
 
 #include "kernels/chains/chains.hpp"
@@ -42,7 +44,10 @@ class ExpertsRecorder {
   ExpertsResults record() {
     route();
     const Problem problem = chain_of(chain_);
-    const std::string chosen = pipeline_.choose(problem).value().config.variant;
+    const auto& scaled = chain_.gate_up.format.scaled;
+    std::map<std::string, std::string> instead;
+    if (scaled && scaled->given_input) instead = {{"fused", "scaled"}};  // which quantises rows
+    const std::string chosen = pipeline_.choose(problem, instead).value().config.variant;
     if (chosen == "fused") {
       fuse();
     } else {
@@ -121,7 +126,7 @@ class ExpertsRecorder {
                      const Tensor& out, Activation activation) {
     label(name);
     if (const auto& scaled = matrix.format.scaled) {
-      const ScaledRows rows = quantise_rows(pipeline_, a, a.shape()[1], *scaled);
+      const ScaledRows rows = quantise_rows(pipeline_, a, a.shape()[1], matrix.input);
       ScaledGroupedGemmOptions options;
       options.format = scaled->numbers;
       options.scales = sharing_of(*scaled);

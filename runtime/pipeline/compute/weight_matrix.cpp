@@ -81,6 +81,8 @@ WeightMatrix make_matrix(DType dtype, std::int64_t rows, std::int64_t cols,
     matrix.values = make(DType::u8, {rows, cols}, Memory::device);
     matrix.scales =
         make(DType::f32, {scaled->scale_rows(rows), scaled->scale_cols(cols)}, Memory::device);
+    matrix.input.format = *scaled;
+    if (scaled->given_input) matrix.input.scale = make(DType::f32, {1, 1}, Memory::device);
     return matrix;
   }
   matrix.values = make(DType::u8, {rows, format.row_bytes(dtype, cols)}, Memory::device);
@@ -98,13 +100,21 @@ ScaleSharing sharing_of(const ScaledFormat& format) {
   return format.blocks ? ScaleSharing::block : ScaleSharing::row;
 }
 
-ScaledRows quantise_rows(Pipeline& on, const Tensor& x, std::int64_t cols,
-                         const ScaledFormat& format, const QuantizeOptions& fused) {
+ScaledRows quantise_rows(Pipeline& on, const Tensor& x, std::int64_t cols, const ScaledInput& input,
+                         const QuantizeOptions& fused) {
   const std::int64_t rows = x.shape()[0];
-  ScaledRows result{format, on.temporary(DType::u8, {rows, cols}),
-                    on.temporary(DType::f32, {rows, format.scale_cols(cols)})};
+  const ScaledFormat& format = input.format;
+  ScaledRows result{format, on.temporary(DType::u8, {rows, cols})};
   QuantizeOptions options = fused;
   options.format = format.numbers;
+  if (format.given_input) {
+    if (!input.ones) throw Error("no scales of rows are there for static activations");
+    options.scales = ScaleSharing::tensor;
+    on.quantize(x, result.codes, input.scale, options).value();
+    result.scales = input.ones.slice(0, 0, rows);
+    return result;
+  }
+  result.scales = on.temporary(DType::f32, {rows, format.scale_cols(cols)});
   options.scales = sharing_of(format);
   on.quantize(x, result.codes, result.scales, options).value();
   return result;
@@ -136,9 +146,9 @@ Result<void> multiply(Pipeline& on, const Tensor& a, const WeightMatrix& w, cons
     on.label(label);
     return multiply(on, columns, ordered, c, epilogue);
   }
-  if (const auto& format = w.format.scaled) {
+  if (w.format.scaled) {
     if (epilogue) throw Error("products with fp8 have no epilogue");
-    return multiply(on, quantise_rows(on, a, a.shape()[1], *format), w, c);
+    return multiply(on, quantise_rows(on, a, a.shape()[1], w.input), w, c);
   }
   if (!w.quantised()) {
     GemmOptions options = by_weight_rows();
@@ -168,12 +178,12 @@ std::int64_t Projection::rows() const {
   return rows;
 }
 
-std::optional<ScaledFormat> Projection::scaled() const {
+std::optional<ScaledInput> Projection::scaled() const {
   const auto& first = segments.front().format.scaled;
   const bool alike =
       std::all_of(segments.begin(), segments.end(),
                   [&](const WeightMatrix& segment) { return segment.format.scaled == first; });
-  return alike ? first : std::nullopt;
+  return alike ? segments.front().scaled() : std::nullopt;
 }
 
 WeightMatrix Projection::slice(std::int64_t first, std::int64_t count) const {

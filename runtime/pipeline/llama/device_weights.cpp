@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <span>
 
 #include "kernels/model/parallel.hpp"
 #include "runtime/pipeline/compute/queue.hpp"
@@ -84,6 +85,21 @@ void upload_rewritten(Runtime& runtime, const WeightView& from, const WeightMatr
   }
 }
 
+/// Copies the scales of a matrix, times that of static activations, if there is one.
+void upload_scales(Runtime& runtime, const ScaledWeights& from, const WeightMatrix& to) {
+  if (!from.format.given_input) {
+    runtime.upload(to.scales, {from.scales, to.scales.bytes()}).value();
+    return;
+  }
+  const auto count = static_cast<std::size_t>(to.scales.shape().elements());
+  std::vector<float> scales(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    scales[i] = static_cast<float>(load_element(DType::f32, from.scales, i) * from.input_scale);
+  }
+  runtime.upload(to.scales, std::as_bytes(std::span(scales))).value();
+  runtime.upload(to.input.scale, std::as_bytes(std::span(&from.input_scale, 1))).value();
+}
+
 /// Copies a quantised matrix; scales are rounded to the type of the target's.
 void upload_quantised(Runtime& runtime, const WeightView& from, const WeightMatrix& to) {
   const auto upload = [&](const Tensor& target, const std::byte* source) {
@@ -96,7 +112,7 @@ void upload_quantised(Runtime& runtime, const WeightView& from, const WeightMatr
   if (to.order) {
     upload(to.order, reinterpret_cast<const std::byte*>(from.order));
   }
-  if (from.scaled) return upload(to.scales, from.scaled->scales);
+  if (from.scaled) return upload_scales(runtime, *from.scaled, to);
   if (!from.groups) return;
   if (to.scales.dtype() == from.groups->type) {
     upload(to.scales, from.groups->scales);
@@ -306,6 +322,14 @@ std::uint64_t repacking_bytes(const LlamaDeviceWeights& weights) {
   visit(weights.head);
   for (const LlamaDeviceLayer& layer : weights.layers) for_each_matrix(layer, visit);
   return most;
+}
+
+void set_ones(LlamaDeviceWeights& weights, const Tensor& ones) {
+  const auto visit = [&](WeightMatrix& matrix) {
+    if (matrix.input.scale) matrix.input.ones = ones;
+  };
+  visit(weights.head);
+  for (LlamaDeviceLayer& layer : weights.layers) for_each_matrix(layer, visit);
 }
 
 LlamaDeviceWeights upload_weights(Runtime& runtime, const LlamaModel& model, DType dtype) {

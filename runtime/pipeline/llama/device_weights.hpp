@@ -54,9 +54,13 @@ std::uint64_t repacking_bytes(const LlamaDeviceWeights& weights);
 /// have, all others rounded to `dtype`. Throws Error.
 LlamaDeviceWeights upload_weights(Runtime& runtime, const LlamaModel& model, DType dtype);
 
+/// Gives matrices for static activations the scales of rows of their products: f32 of 1, [most
+/// rows, 1].
+void set_ones(LlamaDeviceWeights& weights, const Tensor& ones);
+
 /// Creates random weights: norms are 1, others uniform in +-sqrt(3 / dim), so that the magnitude of
 /// activations is preserved. Those of quantised matrices have about the same magnitude: random
-/// integers, and scales that are all the same. Throws Error.
+/// integers, and scales that are all the same; static activations are up to 8. Throws Error.
 LlamaDeviceWeights random_weights(Runtime& runtime, const LlamaConfig& config, DType dtype,
                                   std::uint64_t seed);
 

@@ -82,7 +82,7 @@ Products ExpertCheck::grouped(WeightView LlamaExpert::*matrix, const TraceMatrix
   const WeightView& first = layer_.weights.experts.front().*matrix;
   Products products;
   if (first.scaled && !first.decoded) {
-    const auto quantised = stages::quantised_rows(first.scaled->format, x);
+    const auto quantised = stages::quantised_rows(*first.scaled, x);
     products.values = stages::multiply_by_experts(weights_, networks, matrix, chosen,
                                                   quantised.values, &products.norms);
     products.errors =

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <initializer_list>
 #include <numeric>
 #include <span>
@@ -62,6 +63,10 @@ LlamaMemory make_memory(const LlamaConfig& config, DType dtype, const LlamaMemor
   if (config.experts.shared_hidden_dim > 0) {
     memory.numbers = make(DType::i32, {sizes.rows}, Memory::device);
   }
+  if (config.formats.given_inputs()) {
+    const std::int64_t most = sizes.rows * std::max<std::int64_t>(1, config.experts.top_k);
+    memory.ones = make(DType::f32, {most, 1}, Memory::device);
+  }
   memory.logits = make(DType::f32, {sizes.sequences, config.vocab}, Memory::device);
   if (sizes.sample) memory.settings = make(DType::f32, {sizes.sequences, 4}, Memory::device);
   if (sizes.sample && sizes.penalties) {
@@ -70,27 +75,6 @@ LlamaMemory make_memory(const LlamaConfig& config, DType dtype, const LlamaMemor
     memory.staged_history = make(DType::i32, {sizes.sequences, sizes.capacity}, Memory::staging);
   }
   memory.likeliest = make(DType::i32, {sizes.sequences}, Memory::staging);
-  return memory;
-}
-
-LlamaMemory allocate_memory(Runtime& runtime, const LlamaConfig& config, DType dtype,
-                            const LlamaMemorySizes& sizes) {
-  LlamaMemory memory = make_memory(config, dtype, sizes, runtime.maker());
-  const std::vector<float> table = rope_table(config, sizes.capacity);
-  runtime.upload(memory.rope_table, std::as_bytes(std::span(table))).value();
-  if (memory.zeros) runtime.clear(memory.zeros).value();
-  // A vendor's library may multiply values past a sequence's length by zero.
-  for (const Tensor& values : memory.values) runtime.clear(values).value();
-  if (memory.numbers) {
-    std::vector<std::int32_t> numbers(static_cast<std::size_t>(sizes.rows));
-    std::iota(numbers.begin(), numbers.end(), 0);
-    runtime.upload(memory.numbers, std::as_bytes(std::span(numbers))).value();
-  }
-  if (memory.history) {
-    const std::vector<std::int32_t> none(static_cast<std::size_t>(sizes.sequences * sizes.capacity),
-                                         -1);
-    runtime.upload(memory.history, std::as_bytes(std::span(none))).value();
-  }
   return memory;
 }
 
@@ -106,6 +90,28 @@ void upload_rows(Runtime& runtime, const Tensor& to, std::initializer_list<doubl
 }
 
 }  // namespace
+
+LlamaMemory allocate_memory(Runtime& runtime, const LlamaConfig& config, DType dtype,
+                            const LlamaMemorySizes& sizes) {
+  LlamaMemory memory = make_memory(config, dtype, sizes, runtime.maker());
+  const std::vector<float> table = rope_table(config, sizes.capacity);
+  runtime.upload(memory.rope_table, std::as_bytes(std::span(table))).value();
+  if (memory.zeros) runtime.clear(memory.zeros).value();
+  // A vendor's library may multiply values past a sequence's length by zero.
+  for (const Tensor& values : memory.values) runtime.clear(values).value();
+  if (memory.numbers) {
+    std::vector<std::int32_t> numbers(static_cast<std::size_t>(sizes.rows));
+    std::iota(numbers.begin(), numbers.end(), 0);
+    runtime.upload(memory.numbers, std::as_bytes(std::span(numbers))).value();
+  }
+  if (memory.ones) upload_rows(runtime, memory.ones, {1});
+  if (memory.history) {
+    const std::vector<std::int32_t> none(static_cast<std::size_t>(sizes.sequences * sizes.capacity),
+                                         -1);
+    runtime.upload(memory.history, std::as_bytes(std::span(none))).value();
+  }
+  return memory;
+}
 
 void set_sampling(Runtime& runtime, const LlamaMemory& memory, const SamplerOptions& options) {
   options.check();

@@ -23,7 +23,9 @@ class PassRecorder {
         memory_(memory),
         shape_(shape),
         inputs_(memory.inputs, shape),
-        tap_(tap) {}
+        tap_(tap) {
+    if (memory.ones) set_ones(weights_, memory.ones);
+  }
 
   void record() {
     Hidden x{embed(), {}};
@@ -89,7 +91,7 @@ class PassRecorder {
             norm_of("ffn_norm", layer.ffn_norm, x.normed),
             layer.gate_up,
             prefix(),
-            layer.down.format.scaled,
+            layer.down.scaled(),
             layer.gate_up_bias,
             memory_.zeros};
   }
@@ -98,8 +100,8 @@ class PassRecorder {
   /// The norm that follows a sum.
   struct Following {
     ChainNorm norm;
-    std::optional<ScaledFormat> format;  ///< of the products with the norm, if they are scaled
-    bool apart = false;  ///< whether the chain that begins with the norm has it apart
+    std::optional<ScaledInput> input;  ///< of the products with the norm, if they are scaled
+    bool apart = false;                ///< whether the chain that begins with the norm has it apart
   };
   /// Returns that of the next layer, if there is one.
   Following following(const Tensor& sum) {
@@ -166,8 +168,8 @@ class PassRecorder {
   Hidden project_and_add(const char* name, LlamaStage stage, const ChainRows& x,
                          const WeightMatrix& weights, const Tensor& residual, const Following& next,
                          const Tensor& bias) {
-    const ResidualNorm chain{x,        weights,     residual, next.norm,    name,
-                             prefix(), next.format, bias,     memory_.zeros};
+    const ResidualNorm chain{x,        weights,    residual, next.norm,    name,
+                             prefix(), next.input, bias,     memory_.zeros};
     const ResidualNormResults results = runtime::record(pipeline_, chain, next.apart);
     tell(stage, results.sum);
     return {results.sum, results.normed};
@@ -317,7 +319,7 @@ class PassRecorder {
   }
 
   Pipeline& pipeline_;
-  const LlamaDeviceWeights& weights_;
+  LlamaDeviceWeights weights_;
   const LlamaConfig& config_;
   const LlamaMemory& memory_;
   LlamaPassShape shape_;

@@ -51,6 +51,7 @@ struct LlamaMemory {
   Tensor staged_inputs;     ///< the same, host-visible; every pass begins with a copy of it
   Tensor zeros{};           ///< i32 of 0, one for each row of the largest pass; with biases
   Tensor numbers{};         ///< i32 [rows of the largest pass]: 0, 1, …; with a shared expert
+  Tensor ones{};            ///< f32 of 1, [most rows of a product, 1]; with static activations
   Tensor logits;            ///< f32 [most sequences of a pass, vocab]: of the last tokens
   Tensor settings;          ///< f32 [the same, 4], of Operations::sample(); empty: argmax
   Tensor penalties{};       ///< f32 [the same, 3], of Operations::sample(); empty: none

@@ -134,7 +134,9 @@ class Filler {
       }
     }
     fill_from(runtime_, to.values, scaled_, 1, random_);
-    fill_equal(to.scales, std::sqrt(3.0) * deviation_ / largest);
+    const double input = to.input.scale ? 8 / largest : 1;
+    fill_equal(to.scales, std::sqrt(3.0) * deviation_ / largest * input);
+    if (to.input.scale) fill_equal(to.input.scale, input);
   }
 
   void fill(const Projection& to) {

@@ -56,7 +56,7 @@ Products products_of(const stages::Weights& weights, const WeightView& matrix, c
     for (double& error : products.errors.values) error *= rounding;
     return products;
   }
-  const auto quantised = stages::quantised_rows(matrix.scaled->format, x.rows, x.of_elements);
+  const auto quantised = stages::quantised_rows(*matrix.scaled, x.rows, x.of_elements);
   products.values = stages::multiply(weights, matrix, quantised.values, &products.norms);
   products.errors = stages::multiply_sizes(weights, matrix, quantised.errors);
   products.add_matrix_cores(matrix.scaled->format);

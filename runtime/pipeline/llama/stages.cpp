@@ -67,7 +67,8 @@ TraceMatrix multiply(const Weights& weights, const WeightView& matrix, const Tra
   return result;
 }
 
-QuantisedRows quantised_rows(const ScaledFormat& format, const TraceMatrix& x, double relative) {
+QuantisedRows quantised_rows(const ScaledWeights& by, const TraceMatrix& x, double relative) {
+  const ScaledFormat& format = by.format;
   constexpr double u = 0x1p-24, least = 0x1p-126, most = std::numeric_limits<float>::max();
   const auto number = [&](double value) {
     return static_cast<double>(
@@ -83,7 +84,8 @@ QuantisedRows quantised_rows(const ScaledFormat& format, const TraceMatrix& x, d
       for (std::int64_t i = first; i < end; ++i) {
         if (!std::isnan(from[i])) largest = std::max(largest, std::min(std::abs(from[i]), most));
       }
-      const double scale = std::max(largest / traits(format.numbers).largest, least);
+      const double own = largest / traits(format.numbers).largest;
+      const double scale = std::max(format.given_input ? by.input_scale : own, least);
       for (std::int64_t i = first; i < end; ++i) {
         const double quotient = std::clamp(from[i], -most, most) / scale, near = number(quotient);
         double apart = 0;

@@ -42,7 +42,7 @@ struct QuantisedRows {
   TraceMatrix errors;
 };
 /// `relative`: the error of x, by which a device's quotients may differ further.
-QuantisedRows quantised_rows(const ScaledFormat& format, const TraceMatrix& x, double relative = 0);
+QuantisedRows quantised_rows(const ScaledWeights& by, const TraceMatrix& x, double relative = 0);
 
 /// Returns the sums of the products' sizes, |x| |W|^T.
 TraceMatrix multiply_sizes(const Weights& weights, const WeightView& matrix, const TraceMatrix& x);

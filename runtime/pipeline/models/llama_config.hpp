@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -50,6 +51,10 @@ struct LlamaLayerFormats {
   MatrixFormat expert_gate_up, expert_down;  ///< of all experts of the layer
 
   bool operator==(const LlamaLayerFormats&) const = default;
+
+  std::array<MatrixFormat, 9> all() const {
+    return {wq, wk, wv, wo, gate, up, down, expert_gate_up, expert_down};
+  }
 };
 
 /// How a model's matrices are stored. Embedding tables and norms are always numbers.
@@ -59,6 +64,8 @@ struct LlamaFormats {
   /// How experts are stored that products can't read, for messages; empty: they can read all.
   std::string unread_experts{};
 
+  /// Returns whether any matrix multiplies rows that are quantised with a given scale.
+  bool given_inputs() const;
   LlamaLayerFormats layer(std::int64_t index) const {
     return layers.empty() ? LlamaLayerFormats{} : layers.at(static_cast<std::size_t>(index));
   }

@@ -186,6 +186,14 @@ std::string set_experts(const LlamaLayer& layer, LlamaLayerFormats& formats) {
 
 }  // namespace
 
+bool LlamaFormats::given_inputs() const {
+  const auto given = [](const MatrixFormat& f) { return f.scaled && f.scaled->given_input; };
+  return given(head) || std::any_of(layers.begin(), layers.end(), [&](const auto& layer) {
+           const auto all = layer.all();
+           return std::any_of(all.begin(), all.end(), given);
+         });
+}
+
 LlamaFormats formats_of(const LlamaWeights& weights) {
   LlamaFormats formats;
   bool any = false;

@@ -30,6 +30,7 @@ struct GroupedWeights {
 struct ScaledWeights {
   ScaledFormat format{};
   const std::byte* scales = nullptr;  ///< f32 [format.scale_rows(rows), format.scale_cols(cols)]
+  float input_scale = 1;              ///< with format.given_input: what activations are divided by
 };
 
 /// A matrix of weights in a mapped file, or in memory of its model: row-major [rows, cols], with

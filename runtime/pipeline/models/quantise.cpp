@@ -338,10 +338,7 @@ std::string quantised_formats(const LlamaConfig& config) {
   };
   add(config.formats.head);
   for (const LlamaLayerFormats& layer : config.formats.layers) {
-    for (const MatrixFormat& format : {layer.wq, layer.wk, layer.wv, layer.wo, layer.gate, layer.up,
-                                       layer.down, layer.expert_gate_up, layer.expert_down}) {
-      add(format);
-    }
+    for (const MatrixFormat& format : layer.all()) add(format);
   }
   return fmt::format("{}", fmt::join(names, ", "));
 }

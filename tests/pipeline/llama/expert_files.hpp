@@ -69,8 +69,9 @@ inline std::vector<QuantisedExperts> quantised_files() {
     return [file](const std::filesystem::path& folder) { file.write(folder); };
   };
   const auto fp8 = [&](const char* kind, TinyFp8::Scales scales, std::int64_t hidden,
-                       bool integers = false) {
+                       bool integers = false, bool input_scales = false) {
     TinyFp8 file;
+    file.input_scales = input_scales;
     file.scales = scales;
     file.integers = integers;
     file.tiny = sized(kind, 128, hidden);
@@ -78,7 +79,8 @@ inline std::vector<QuantisedExperts> quantised_files() {
   };
   const MatrixFormat rows8{.scaled = kernels::ScaledFormat{}},
       blocks8{.scaled = kernels::ScaledFormat{.blocks = true}},
-      integers8{.scaled = kernels::ScaledFormat{kernels::ByteFormat::int8}};
+      integers8{.scaled = kernels::ScaledFormat{kernels::ByteFormat::int8}},
+      static8{.scaled = kernels::ScaledFormat{.given_input = true}};
   const auto in = [](WeightFormat format, std::int64_t group = 0, bool zeros = false) {
     return MatrixFormat{format, group, zeros};
   };
@@ -118,6 +120,8 @@ inline std::vector<QuantisedExperts> quantised_files() {
       {"fp8 with scales of blocks", fp8("mixtral", TinyFp8::Scales::blocks, 256), "", blocks8,
        blocks8},
       {"fp8 with scales of rows", fp8("qwen3_moe", TinyFp8::Scales::rows, 48), "", rows8, rows8},
+      {"fp8 with static activations", fp8("mixtral", TinyFp8::Scales::tensor, 48, false, true), "",
+       static8, static8},
       {"int-quantized", fp8("qwen3_moe", TinyFp8::Scales::rows, 48, true), "", integers8,
        integers8}};
 }

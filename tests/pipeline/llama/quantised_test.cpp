@@ -301,6 +301,10 @@ TEST_P(QuantisedLlama, CheckpointsOfFp8) {
     EXPECT_EQ(count_of(llama->pass(1), "quantize"), 8U) << "parts of a projection share their rows";
     const bool blocks = file.scales == TinyFp8::Scales::blocks;
     EXPECT_EQ(count_of(llama->pass(1), "scaled_gemm"), blocks ? 10U : 8U);
+    for (const RecordedOperation& one : llama->pass(16).operations()) {
+      if (one.prepared == nullptr || one.prepared->problem.op != "quantize") continue;
+      EXPECT_EQ(one.prepared->problem.attribute("scales", "row") == "tensor", file.input_scales);
+    }
     const LlamaTraceCheck check(model, {DType::bf16, DType::bf16, DType::bf16, DType::f32});
     for (const Ids& ids : {prompt, Ids{250}}) {
       const auto wrong = first_failure(check.check(llama->trace(ids)));

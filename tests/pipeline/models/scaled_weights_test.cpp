@@ -103,11 +103,100 @@ TEST_F(ScaledWeights, OtherSchemesAreRefused) {
   load();
   points[271] = 1;
   write(integers, nlohmann::json::object(), {{zeros, "I8", {272, 1}, points}});
-  expect_refused([&] { load(); }, "isn't zero; allowed: symmetric weights");
+  expect_refused([&] { load(); }, "isn't zero; allowed: symmetric weights and activations");
   nlohmann::json config = numbers.config();  // whose weights are integers
   write(integers, nlohmann::json::object());
   write_file(folder_ / "config.json", config.dump());
   expect_refused([&] { load(); }, "is of type I8; allowed: F32, F16, BF16");
+}
+
+/// Changes the stored values of the only element of tensors.
+void set_scalars(std::vector<FileTensor>& tensors, const std::string& end, float value) {
+  for (FileTensor& tensor : tensors) {
+    if (!tensor.name.ends_with(end)) continue;
+    store_element(DType::f32, reinterpret_cast<std::byte*>(tensor.data.data()), 0, value);
+  }
+}
+
+// vLLM quantises what several matrices multiply once, by the greatest of their scales.
+TEST_F(ScaledWeights, StaticActivationsHaveTheGreatestScaleOfTheirMatrices) {
+  for (const bool integers : {false, true}) {
+    TinyFp8 file{.scales = TinyFp8::Scales::tensor, .input_scales = true, .integers = integers};
+    file.tiny.kind = "mixtral";
+    std::vector<FileTensor> tensors = file.tensors();
+    const char* const names[] = {"q_proj", "k_proj", "v_proj", "o_proj", "w1", "w3", "w2"};
+    float scale = 1;
+    for (const char* name : names)
+      set_scalars(tensors, name + std::string(".input_scale"), ++scale);
+    set_scalars(tensors, "layers.1.self_attn.q_proj.input_scale", 20);
+    set_scalars(tensors, "layers.1.block_sparse_moe.experts.1.w1.input_scale", 30);
+    set_scalars(tensors, "layers.0.block_sparse_moe.experts.1.w2.input_scale", 0.5F);
+    write_file(folder_ / "config.json", file.config().dump());
+    write_file(folder_ / "model.safetensors", safetensors_of(tensors));
+    const LlamaModel model = load();
+    const auto scale_of = [](const WeightView& view) {
+      EXPECT_TRUE(view.scaled->format.given_input);
+      return view.scaled->input_scale;
+    };
+    const std::vector<LlamaLayer>& layers = model.weights.layers;
+    for (const WeightView* view : {&layers[0].wq, &layers[0].wk, &layers[0].wv}) {
+      EXPECT_EQ(scale_of(*view), 4);
+    }
+    EXPECT_EQ(scale_of(layers[1].wk), 20);
+    EXPECT_EQ(scale_of(layers[1].wo), 5);
+    for (const LlamaExpert& expert : layers[0].experts) {
+      EXPECT_EQ(scale_of(expert.gate), 7);
+      EXPECT_EQ(scale_of(expert.up), 7);
+      EXPECT_EQ(scale_of(expert.down), 8);
+    }
+    EXPECT_EQ(scale_of(layers[1].experts.front().up), 30);
+    EXPECT_TRUE(model.config.formats.given_inputs());
+  }
+}
+
+TEST_F(ScaledWeights, StaticActivationsNeedAScale) {
+  const TinyFp8 file{.scales = TinyFp8::Scales::tensor, .input_scales = true},
+      integers{.scales = TinyFp8::Scales::rows, .input_scales = true, .integers = true};
+  const std::string name = "model.layers.1.mlp.up_proj.input_scale";
+  nlohmann::json config = file.config();
+  const auto refused = [&](std::vector<FileTensor> tensors, const std::string& words) {
+    write_file(folder_ / "config.json", config.dump());
+    write_file(folder_ / "model.safetensors", safetensors_of(tensors));
+    expect_refused([&] { load(); }, words);
+  };
+  std::vector<FileTensor> tensors = file.tensors();
+  std::erase_if(tensors, [&](const FileTensor& tensor) { return tensor.name == name; });
+  refused(tensors, "there is no tensor '" + name + "' of static activations");
+  std::vector<FileTensor> renamed = tensors;  // as transformers' FineGrainedFP8 calls it
+  renamed.push_back(
+      {"model.layers.1.mlp.up_proj.activation_scale", "BF16", {}, std::string("\0\x40", 2)});
+  write_file(folder_ / "model.safetensors", safetensors_of(renamed));
+  EXPECT_EQ(load().weights.layers[1].up.scaled->input_scale, 2);
+  tensors.push_back({name, "F32", {2}, std::string(8, '\0')});
+  refused(tensors, "is F32 [2]; allowed: one of F32, F16, BF16");
+  tensors.back() = {name, "I8", {1}, "1"};
+  refused(tensors, "is I8 [1]; allowed: one of F32, F16, BF16");
+  for (const float value : {0.0F, -1.0F, 1e-39F, HUGE_VALF, NAN}) {
+    tensors = file.tensors();
+    set_scalars(tensors, name, value);
+    refused(tensors, "allowed: finite scales of at least 1.2e-38");
+  }
+  config["quantization_config"]["weight_block_size"] = {128, 128};
+  refused(file.tensors(), "activation_scheme is 'static'; allowed with weight_block_size: dynamic");
+  config["quantization_config"]["activation_scheme"] = "often";
+  refused(file.tensors(), "activation_scheme is 'often'; allowed: dynamic, static");
+  config = integers.config();
+  tensors = integers.tensors();
+  tensors.push_back({"model.layers.1.mlp.up_proj.input_zero_point", "I8", {1}, "\x05"});
+  refused(tensors, "isn't zero; allowed: symmetric");
+  auto& scheme = config["quantization_config"]["config_groups"]["group_0"]["input_activations"];
+  scheme["strategy"] = "token";
+  refused(integers.tensors(), "strategy is 'token'; allowed: tensor");
+  scheme["dynamic"] = "local";
+  refused(integers.tensors(), "dynamic");
+  scheme["dynamic"] = true;  // then the scales have no use
+  write_file(folder_ / "config.json", config.dump());
+  EXPECT_FALSE(load().config.formats.given_inputs());
 }
 
 // Llama-3.1-405B-FP8 has a limit of the scales that activations find.
@@ -134,6 +223,7 @@ TEST_F(ScaledWeights, ThoseOfModelOptAreRead) {
   write_file(folder_ / "config.json", config.dump());
   write_file(folder_ / "hf_quant_config.json", nlohmann::json{{"quantization", settings}}.dump());
   EXPECT_EQ(sum_of(load()), sum);
+  EXPECT_TRUE(load().config.formats.given_inputs());
   EXPECT_GT(refused_mutations(folder_ / "hf_quant_config.json", 200, true, [&] { load(); }), 100);
   write_file(folder_ / "hf_quant_config.json", R"({"quantization": {"quant_algo": "NVFP4"}})");
   expect_refused([&] { load(); },
@@ -163,7 +253,8 @@ TEST_F(ScaledWeights, NaiveQuantisedFp8IsRead) {
   }
   write_file(folder_ / "model.safetensors", safetensors_of(tensors));
   const LlamaModel model = load_llama(folder_.path());
-  EXPECT_EQ(model.weights.layers[1].down.format(), (MatrixFormat{.scaled = ScaledFormat{}}));
+  EXPECT_EQ(model.weights.layers[1].down.format(),
+            (MatrixFormat{.scaled = ScaledFormat{.given_input = true}}));
   EXPECT_EQ(sum_of(model), sum);
   config["quantization_config"]["format"] = "marlin-24";
   write_file(folder_ / "config.json", config.dump());

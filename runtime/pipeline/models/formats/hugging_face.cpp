@@ -257,6 +257,7 @@ LlamaModel load_hugging_face(const fs::path& folder) {
     model.weights = take_llama(
         reader.tensors(), model.config, names,
         [&](const std::string& name, const auto& shape) { return reads.take(name, shape); });
+    share_input_scales(model.weights);
     model.converted = reads.memory();
   } else if (const auto packed = packed_weights_of(fields)) {
     WeightUnpacker unpacker(reader.tensors(), *packed, folder.string(), model.config);

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <numeric>
 
 #include "runtime/device/result.hpp"
 #include "runtime/pipeline/models/formats/packed_weights.hpp"
@@ -46,6 +48,14 @@ void check_numbers(const JsonFields& fields, std::string_view type, bool may_hav
   if (!fields.flag("symmetric", true)) fields.refuse("symmetric is false; allowed: true");
 }
 
+/// Reads one of compressed-tensors' input_activations: returns whether they are static.
+bool has_static_inputs(const JsonFields& fields, const ScaledFormat& format) {
+  if (fields.flag("dynamic", false)) return false;
+  check_word(fields, "strategy", "tensor", {"tensor"});
+  if (format.blocks) fields.refuse("dynamic is false; allowed with weights in blocks: true");
+  return true;
+}
+
 /// Reads one of compressed-tensors' config_groups.
 ScaledCheckpoint read_group(const JsonFields& fields, std::string_view format) {
   const JsonFields weights = fields.object("weights");
@@ -63,7 +73,10 @@ ScaledCheckpoint read_group(const JsonFields& fields, std::string_view format) {
     read.format.blocks =
         weights.text("strategy", "") == "block" && has_blocks(weights, "block_structure");
   }
-  if (!read.weights_only) check_numbers(fields.object("input_activations"), type, false);
+  if (read.weights_only) return read;
+  const JsonFields inputs = fields.object("input_activations");
+  check_numbers(inputs, type, false);
+  read.format.given_input = has_static_inputs(inputs, read.format);
   return read;
 }
 
@@ -80,7 +93,7 @@ ScaledCheckpoint read_compressed(const JsonFields& fields) {
   std::optional<ScaledCheckpoint> all;
   if (!fields.has("config_groups")) {
     const bool integers = format == "int-quantized";
-    return {{.numbers = integers ? ByteFormat::int8 : ByteFormat::e4m3}};
+    return {{.numbers = integers ? ByteFormat::int8 : ByteFormat::e4m3}, false, true};
   }
   const JsonFields groups = fields.object("config_groups");
   for (const nlohmann::json& group : fields.at("config_groups")) {
@@ -101,11 +114,19 @@ std::optional<ScaledCheckpoint> scaled_weights_of(const JsonFields& config) {
   if (!found) return std::nullopt;
   const JsonFields& fields = *found;
   const std::string method = fields.text("quant_method", "");
-  if (method == "fp8") return ScaledCheckpoint{{.blocks = has_blocks(fields, "weight_block_size")}};
+  if (method == "fp8") {
+    const bool blocks = has_blocks(fields, "weight_block_size");
+    check_word(fields, "activation_scheme", "dynamic", {"dynamic", "static"});
+    const bool given = fields.text("activation_scheme", "dynamic") == "static";
+    if (given && blocks) {
+      fields.refuse("activation_scheme is 'static'; allowed with weight_block_size: dynamic");
+    }
+    return ScaledCheckpoint{{.blocks = blocks, .given_input = given}};
+  }
   if (method == "fbgemm_fp8") return ScaledCheckpoint{};
   if (method == "modelopt") {
     check_word(fields, "quant_algo", "", {"FP8"});
-    return ScaledCheckpoint{};
+    return ScaledCheckpoint{{}, false, true};
   }
   if (method != "compressed-tensors") return std::nullopt;
   if (fields.text("format", "") == "pack-quantized") return std::nullopt;
@@ -126,7 +147,8 @@ void ScaledReader::check_zero_points(const std::string& name) {
   if (std::all_of(zeros.data.begin(), zeros.data.end(),
                   [](std::byte b) { return b == std::byte{}; }))
     return;
-  throw Error(fmt::format("{}: tensor '{}' isn't zero; allowed: symmetric weights", name_, name));
+  throw Error(fmt::format("{}: tensor '{}' isn't zero; allowed: symmetric weights and activations",
+                          name_, name));
 }
 
 std::shared_ptr<const std::vector<std::byte>> ScaledReader::scales_of(const std::string& name,
@@ -165,10 +187,36 @@ std::shared_ptr<const std::vector<std::byte>> ScaledReader::scales_of(const std:
   return scales;
 }
 
+std::optional<float> ScaledReader::input_scale_of(const std::string& prefix) {
+  std::string name = prefix + "input_scale";
+  if (!tensors_.has(name)) name = prefix + "activation_scale";
+  if (!tensors_.has(name)) {
+    if (checkpoint_.inputs_if_stored) return std::nullopt;
+    throw Error(
+        fmt::format("{}: there is no tensor '{}input_scale' of static activations", name_, prefix));
+  }
+  const StoredTensor& stored = tensors_.take_any(name);
+  const std::int64_t count =
+      std::accumulate(stored.shape.begin(), stored.shape.end(), std::int64_t{1}, std::multiplies{});
+  if (!stored.dtype || !kernels_convert(*stored.dtype) || count != 1) {
+    throw Error(fmt::format("{}: tensor '{}' is {} [{}]; allowed: one of F32, F16, BF16", name_,
+                            name, stored.type, fmt::join(stored.shape, ", ")));
+  }
+  const double scale = load_element(*stored.dtype, stored.data.data(), 0);
+  constexpr double least = std::numeric_limits<float>::min();
+  if (!std::isfinite(scale) || scale < least) {
+    throw Error(fmt::format("{}: tensor '{}' holds {}; allowed: finite scales of at least {:.2g}",
+                            name_, name, scale, least));
+  }
+  check_zero_points(prefix + "input_zero_point");
+  return static_cast<float>(scale);
+}
+
 bool ScaledReader::ignored(std::string_view name) {
-  constexpr std::string_view unused[] = {".input_scale",  ".input_scale_ub", ".input_zero_point",
-                                         ".output_scale", ".k_scale",        ".v_scale",
-                                         ".kv_scale",     ".q_scale",        ".prob_output_scale"};
+  constexpr std::string_view unused[] = {
+      ".input_scale",  ".input_scale_ub",   ".input_zero_point", ".activation_scale",
+      ".output_scale", ".k_scale",          ".v_scale",          ".kv_scale",
+      ".q_scale",      ".prob_output_scale"};
   return std::any_of(std::begin(unused), std::end(unused),
                      [&](std::string_view end) { return name.ends_with(end); });
 }
@@ -190,7 +238,44 @@ WeightView ScaledReader::take(const std::string& name, const std::vector<std::in
   WeightView view{DType::bf16, n, k, stored.data.data()};
   view.decoded = checkpoint_.weights_only;
   view.scaled = ScaledWeights{format, memory_.back()->data()};
+  if (format.blocks || view.decoded) return view;
+  if (!checkpoint_.format.given_input && !checkpoint_.inputs_if_stored) return view;
+  const std::string prefix = name.substr(0, name.size() - std::string_view("weight").size());
+  if (const auto scale = input_scale_of(prefix)) {
+    view.scaled->format.given_input = true;
+    view.scaled->input_scale = *scale;
+  }
   return view;
+}
+
+namespace {
+
+void share_input_scale(const std::vector<WeightView*>& matrices) {
+  float greatest = 0;
+  for (const WeightView* view : matrices) {
+    if (view->scaled && view->scaled->format.given_input) {
+      greatest = std::max(greatest, view->scaled->input_scale);
+    }
+  }
+  for (WeightView* view : matrices) {
+    if (view->scaled && view->scaled->format.given_input) view->scaled->input_scale = greatest;
+  }
+}
+
+}  // namespace
+
+void share_input_scales(LlamaWeights& weights) {
+  for (LlamaLayer& layer : weights.layers) {
+    share_input_scale({&layer.wq, &layer.wk, &layer.wv});
+    share_input_scale({&layer.gate, &layer.up});
+    std::vector<WeightView*> gate_up, down;
+    for (LlamaExpert& expert : layer.experts) {
+      gate_up.insert(gate_up.end(), {&expert.gate, &expert.up});
+      down.push_back(&expert.down);
+    }
+    share_input_scale(gate_up);
+    share_input_scale(down);
+  }
 }
 
 }  // namespace greta::runtime

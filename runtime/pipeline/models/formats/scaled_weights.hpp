@@ -17,6 +17,9 @@ struct ScaledCheckpoint {
   ScaledFormat format{};
   /// Whether activations stay numbers, so that weights become numbers on devices.
   bool weights_only = false;
+  /// Whether activations are static where a projection has an `input_scale`. With
+  /// ScaledFormat::given_input, each must have one.
+  bool inputs_if_stored = false;
 
   bool operator==(const ScaledCheckpoint&) const = default;
 };
@@ -35,11 +38,12 @@ std::optional<ScaledCheckpoint> scaled_weights_of(const JsonFields& config);
 ///   (DeepSeek)
 /// - `weight_scale` of the same shape; [n, 1] or [n], of rows; or [1] or a scalar, of all weights
 ///
-/// A `weight_zero_point` must be 0.
+/// A `weight_zero_point` and an `input_zero_point` must be 0.
 ///
-/// `input_scale`, the scale of static activations, is not used: activations have a scale for each
-/// row, which is found when they are quantised. Nor are scales of keys, values and results that a
-/// cache of fp8 would have; caches are numbers. Projections of other types are read as they are.
+/// With static activations, `input_scale` or `activation_scale`, [1] or a scalar, is what those of
+/// the projection are divided by. Otherwise it has no use, nor have scales of keys, values and
+/// results that a cache of fp8 would have; caches are numbers. Projections of other types are read
+/// as they are.
 class ScaledReader {
  public:
   /// `name` is the model's in messages.
@@ -63,11 +67,18 @@ class ScaledReader {
                                                           std::int64_t k, ScaledFormat& format);
   std::optional<ByteFormat> numbers_of(const std::string& type) const;
   void check_zero_points(const std::string& name);
+  /// Returns the scale of static activations of the projection `prefix`, if it has one.
+  std::optional<float> input_scale_of(const std::string& prefix);
 
   ModelTensors& tensors_;
   ScaledCheckpoint checkpoint_;
   std::string name_;
   std::vector<std::shared_ptr<const std::vector<std::byte>>> memory_;
 };
+
+/// Gives matrices that multiply the same rows of static activations the greatest of their scales,
+/// as vLLM does: queries, keys and values of a layer, gates and ups, and the same matrices of all
+/// of its experts.
+void share_input_scales(LlamaWeights& weights);
 
 }  // namespace greta::runtime
