@@ -57,11 +57,18 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& path,
   std::error_code none;
   const bool folder = std::filesystem::is_directory(path, none);
   if (!folder && is_gguf(path)) return load_gguf_tokenizer(path, config);
-  const auto file = MappedFile::open(folder ? path / "tokenizer.json" : path, most_tokenizer_bytes);
+  const bool json_there = !folder || std::filesystem::exists(path / "tokenizer.json", none) ||
+                          !std::filesystem::exists(path / "tokenizer.model", none);
+  const auto file =
+      MappedFile::open(folder ? path / (json_there ? "tokenizer.json" : "tokenizer.model") : path,
+                       most_tokenizer_bytes);
   const std::string_view text = file->text();
   const std::size_t start = text.find_first_not_of(" \t\r\n");
   const bool json = start != std::string_view::npos && text[start] == '{';
-  return json ? load_json_tokenizer(*file, config) : load_llama2c_tokenizer(*file, config);
+  if (json) return load_json_tokenizer(*file, config);
+  const bool pieces = file->path().filename().string().find(".model") != std::string::npos;
+  return pieces ? load_sentencepiece_tokenizer(*file, config)
+                : load_llama2c_tokenizer(*file, config);
 }
 
 std::filesystem::path find_tokenizer(const std::filesystem::path& model,
@@ -71,9 +78,9 @@ std::filesystem::path find_tokenizer(const std::filesystem::path& model,
   const bool is_folder = std::filesystem::is_directory(model, none);
   const std::filesystem::path folder = is_folder ? model : model.parent_path();
   const std::string numbered = fmt::format("tok{}.bin", config.vocab);
-  const std::vector<std::string> names = is_folder
-                                             ? std::vector<std::string>{"tokenizer.json"}
-                                             : std::vector<std::string>{"tokenizer.bin", numbered};
+  const std::vector<std::string> names =
+      is_folder ? std::vector<std::string>{"tokenizer.json", "tokenizer.model"}
+                : std::vector<std::string>{"tokenizer.bin", numbered};
   for (const std::string& name : names) {
     if (std::filesystem::exists(folder / name, none)) return folder / name;
   }

@@ -49,13 +49,14 @@ class TextStream {
 };
 
 /// Opens the tokenizer of a model: a tokenizer.json of Hugging Face (BPE: byte-level as in Llama 3,
-/// or SentencePiece as in Llama 2), a tok*.bin of llama2.c, a GGUF file, or a folder that contains
-/// a tokenizer.json. Throws Error with a one-line message for damaged files, unsupported features,
+/// or SentencePiece as in Llama 2), a tokenizer.model of SentencePiece, which has ".model" in its
+/// name, a tok*.bin of llama2.c, a GGUF file, or a folder that contains a tokenizer.json or else a
+/// tokenizer.model. Throws Error with a one-line message for damaged files, unsupported features,
 /// and tokens outside of the model's vocabulary.
 std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& path,
                                           const LlamaConfig& config);
-/// Returns the path of a model's tokenizer: a GGUF file itself, tokenizer.json in a folder, or
-/// tokenizer.bin or tok<vocab>.bin next to a checkpoint. Throws Error that names the paths tried.
+/// Returns the path of a model's tokenizer: a GGUF file itself, tokenizer.json or tokenizer.model in
+/// a folder, or tokenizer.bin or tok<vocab>.bin next to a checkpoint. Throws Error that names the paths tried.
 std::filesystem::path find_tokenizer(const std::filesystem::path& model, const LlamaConfig& config);
 
 }  // namespace greta::runtime

@@ -113,5 +113,26 @@ TEST_F(HostileModels, LongMutationsOfSafetensors) {
   EXPECT_LT(peak_kilobytes() - before, most_growth);
 }
 
+TEST_F(HostileModels, LongMutationsOfSentencePieces) {
+  const std::int64_t before = peak_kilobytes();
+  LlamaConfig config;
+  config.vocab = 512;
+  for (const char* const name : {"bpe", "unigram"}) {
+    const auto file = folder_ / "tokenizer.model";
+    write_file(file, read_file(std::string(GRETA_TEST_DATA) + "/sentencepiece/" + name + ".model"));
+    const int refused = refused_mutations(file, 50000, true, [&] {
+      const auto tokenizer = load_tokenizer(file, config);
+      TextStream stream(*tokenizer);
+      for (const std::int32_t id :
+           tokenizer->encode("Once upon\ta \u00bd <sep>a b \U0001f600", true)) {
+        stream.push(id);
+      }
+    });
+    EXPECT_GT(refused, 1000) << name;
+    RecordProperty(fmt::format("refused_{}", name), refused);
+  }
+  EXPECT_LT(peak_kilobytes() - before, most_growth);
+}
+
 }  // namespace
 }  // namespace greta::test::hostile_models_test

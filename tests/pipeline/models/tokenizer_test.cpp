@@ -110,7 +110,12 @@ TEST(Tokenizer, IsFoundBesideItsModel) {
   EXPECT_EQ(find_tokenizer(model, config_of(512)), folder / "tok512.bin");
   write_file(folder / "tokenizer.bin", "");
   EXPECT_EQ(find_tokenizer(model, config_of(512)), folder / "tokenizer.bin");
-  expect_refused([&] { find_tokenizer(folder.path(), config_of(512)); }, "no tokenizer.json");
+  expect_refused([&] { find_tokenizer(folder.path(), config_of(512)); },
+                 "no tokenizer.json or tokenizer.model");
+  write_file(folder / "tokenizer.model", "");
+  EXPECT_EQ(find_tokenizer(folder.path(), config_of(512)), folder / "tokenizer.model");
+  write_file(folder / "tokenizer.json", "");
+  EXPECT_EQ(find_tokenizer(folder.path(), config_of(512)), folder / "tokenizer.json");
 }
 
 /// Merges by the definition: finds the best pair, merges it, and repeats.

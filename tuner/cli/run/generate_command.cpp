@@ -223,8 +223,9 @@ void add_generate_options(CLI::App& app, Action& action) {
   app.add_option("--model", options->model,
                  "A Llama: a folder in the format of Hugging Face, a GGUF file, or a checkpoint of "
                  "llama2.c");
-  app.add_option("--tokenizer", options->tokenizer,
-                 "tokenizer.json, a tok*.bin or a GGUF file [beside or in the model]");
+  app.add_option(
+      "--tokenizer", options->tokenizer,
+      "tokenizer.json, tokenizer.model, a tok*.bin or a GGUF file [beside or in the model]");
   auto* prompt = app.add_option("--prompt", options->prompt, "Beginning of the text");
   CLI::Option* prompts = add_batch_options(app, *options, prompt);
   constexpr std::int64_t any = std::numeric_limits<std::int64_t>::max();
