@@ -67,14 +67,6 @@ std::vector<Constraint> not_scaled(const Problem& problem) {
   return {{"scaled", "nothing decodes scaled matrices", !scaled_weights(problem)}};
 }
 
-/// Dequantize decodes rows.
-std::vector<Constraint> decoded(const Problem& problem) {
-  std::vector<Constraint> all = not_scaled(problem);
-  all.push_back({"rows", "nothing decodes matrices in panels",
-                 problem.attribute("packing", "rows") == "rows"});
-  return all;
-}
-
 std::vector<Constraint> only_scaled(const Problem& problem) {
   return {{"scaled", "the matrices have no scales beside 8-bit numbers", scaled_weights(problem)}};
 }
@@ -293,9 +285,9 @@ Operation expert_ffn() {
        alternative("gated",
                    "permute, a grouped product with the gate as epilogue, a grouped product, "
                    "unpermute; quantised matrices are decoded first",
-                   by_choice, decoded),
+                   by_choice, not_scaled),
        alternative("parts", "permute, grouped product, silu_mul, grouped product, unpermute",
-                   default_choice, decoded)},
+                   default_choice, not_scaled)},
       experts_operation().attributes);
 }
 

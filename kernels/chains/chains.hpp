@@ -77,7 +77,7 @@ Problem rope_kv_chain(DType dtype, const RotatedHeads& heads);
 /// - `gated`: permute, a grouped product with silu(gate) * up as epilogue, a grouped product,
 ///   unpermute
 /// - `parts`: permute, a grouped product, silu_mul, a grouped product, unpermute
-/// Of the last two, dequantize decodes quantised matrices first, which must be rows.
+/// Of the last two, dequantize decodes quantised matrices first.
 struct ExpertNetworks {
   std::int64_t rows, experts, top_k, dim, hidden;
   MatrixFormat gate_up{}, down{};  ///< both plain, alike, or in blocks

@@ -7,6 +7,7 @@
 #include "kernels/model/block_formats.hpp"
 #include "kernels/model/weight_formats.hpp"
 #include "kernels/model/weight_groups.hpp"
+#include "kernels/model/weight_panels.hpp"
 #include "kernels/reference/dequantized.hpp"
 #include "kernels/reference/elements.hpp"
 #include "kernels/reference/references.hpp"
@@ -58,6 +59,13 @@ class Blocks {
   std::uint64_t number_ = next_number();
 };
 
+/// Returns panels as rows.
+KeptTensor as_rows(const HostTensor& panels) {
+  auto rows = std::make_shared<HostTensor>(panels);
+  rows->data = rows_of_panels(panels.data, panels.spec.cols);
+  return rows;
+}
+
 }  // namespace
 
 std::unique_ptr<Reference> dequantize_reference(const Problem& problem,
@@ -65,7 +73,9 @@ std::unique_ptr<Reference> dequantize_reference(const Problem& problem,
                                                 std::uint64_t) {
   const std::int64_t cols = problem.dim("cols");
   const WeightFormat format = *weight_format_from_string(problem.attribute("weights", "int4"));
-  const KeptTensor b = keep_tensor(inputs, "B");
+  const KeptTensor b = problem.attribute("packing", "rows") == "panels"
+                           ? as_rows(tensor_named(inputs, "B"))
+                           : keep_tensor(inputs, "B");
   const bool beside = !in_blocks(format), points = problem.attribute("zeros", "none") == "groups";
   const KeptTensor scales = beside ? keep_tensor(inputs, "scales") : nullptr;
   const KeptTensor zeros = points ? keep_tensor(inputs, "zeros") : nullptr;

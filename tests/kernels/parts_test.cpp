@@ -97,6 +97,9 @@ TEST(Parts, OfAQuantisedGroupedProductAreNumbersAndAGroupedProduct) {
             (Keys{"dequantize dtype=f16 out=f16 weights=q4_k rows=240 cols=256",
                   "grouped_gemm dtype=f16 out=f32 form=masked epilogue=geglu groups=3 m=5 n=40 "
                   "k=256"}));
+  EXPECT_EQ(keys("quantized_grouped_gemm dtype=f16 out=f16 packing=panels groups=3 m=5 n=48 k=256"),
+            (Keys{"dequantize dtype=f16 out=f16 packing=panels rows=144 cols=256",
+                  "grouped_gemm dtype=f16 out=f16 groups=3 m=5 n=48 k=256"}));
 }
 
 // Quantised experts are multiplied as they are by default; others can't be.

@@ -72,6 +72,9 @@ class OnEachDevice(OneDevice):
         b, s, z = self.make(integers[0][1][:, 0::2] | integers[0][1][:, 1::2] << 4, scales[0][1], zeros[0][1])
         self.runtime.dequantize(b, numbers, scales=s, zeros=z)
         self.check(numbers, gates[1])
+        of_panels = self.runtime.empty((64, 32))
+        self.runtime.dequantize(*self.make(in_panels(b.numpy())), of_panels, scales=s, zeros=z, packing="panels")
+        np.testing.assert_array_equal(of_panels.numpy(), numbers.numpy())
         with self.assertRaisesRegex(ValueError, "dense matrices have no scales"):
             self.runtime.experts(x, ids, weights, *packed, out, down_scales=down_scales)
 

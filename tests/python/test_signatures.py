@@ -14,7 +14,7 @@ class Signatures(Case):
               "greta_scaled_experts": "experts",
               "greta_quantized_gemm_fused": "quantized_gemm",
               "greta_quantize_layernorm": "quantize", "greta_repack_to_panels": "repack_weights",
-              "greta_mx_gemm": "scaled_gemm"}
+              "greta_mx_gemm": "scaled_gemm", "greta_dequantize_panels": "dequantize"}
 
     def operations(self):
         first = _abi.HANDLE

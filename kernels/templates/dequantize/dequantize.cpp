@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "kernels/model/weight_panels.hpp"
 #include "kernels/operations.hpp"
 #include "kernels/planning/device_limits.hpp"
 #include "kernels/planning/operand_work.hpp"
@@ -66,6 +67,11 @@ Result<void> check(const Problem& problem) {
                      fmt::format("must be a multiple of {}, so that rows of weights are whole {}",
                                  unit, in_blocks(s.format) ? "blocks" : "groups"));
   }
+  if (s.panels && s.n % panel_rows != 0) {
+    return bad_field("rows", std::to_string(s.n),
+                     fmt::format("must be a multiple of {} with packing panels", panel_rows));
+  }
+  if (auto good = quantized_gemm::check_panels(s); !good) return good;
   constexpr std::int64_t most = 2147483647;
   if (s.n <= most / (s.k / chunk)) return {};
   return bad_field("rows", std::to_string(s.n),
@@ -125,6 +131,7 @@ LaunchPlan plan(const Shape& s, const DeviceInfo& device, const Config& config) 
   defines.emplace_back("GROUP", std::to_string(s.group));
   defines.emplace_back("ZEROS", s.zeros ? "1" : "0");
   defines.emplace_back("SCALES_BF16", s.halves() == DType::bf16 ? "1" : "0");
+  if (s.panels) defines.emplace_back("PACKING", "4");
   if (device.language == Language::glsl) {
     defines.emplace_back("F16_ARITHMETIC", device.f16_arithmetic ? "1" : "0");
   }
@@ -169,6 +176,7 @@ KernelWork kernel_work(const Shape& s, const DeviceInfo&, const Config& c) {
 std::vector<Attribute> attributes() {
   std::vector<Attribute> list = quantized_gemm::weight_attributes("a row");
   list.front().help = "how B is stored, as that of quantized_gemm";
+  list.push_back(quantized_gemm::panels_attribute("B has"));
   return list;
 }
 
@@ -192,7 +200,8 @@ Operation make_dequantize() {
   t.sizes = {{{229376, 4096}},
              {{32768, 14336}, {{"weights", "q6_k"}}},
              {{196608, 2048}, {{"weights", "q4_k"}}},
-             {{100, 768}, {{"weights", "int8"}, {"zeros", "groups"}, {"group", "64"}}}};
+             {{100, 768}, {{"weights", "int8"}, {"zeros", "groups"}, {"group", "64"}}},
+             {{229376, 4096}, {{"packing", "panels"}}}};
   t.check = dequantize::check;
   t.shape = [](const Problem& problem) { return ProblemShape(dequantize::shape_of(problem)); };
   t.variants = {make_variant<dequantize::Shape>(
@@ -206,6 +215,7 @@ Operation make_dequantize() {
   t.input = dequantize::input;
   t.harden = dequantize::harden;
   t.reference = dequantize_reference;
+  t.unfused = quantized_gemm::with_rows;  // whose kernels differ in where they find bytes
   t.stand_in = fewer_rows;
   return t;
 }

@@ -58,15 +58,15 @@ Problem unfused(const Problem& problem) {
   return panels ? quantized_gemm::with_rows(problem) : grouped_gemm::unfused(problem);
 }
 
-/// Weights as numbers, and a grouped product of these. Weights in panels are as many as in rows.
+/// Weights as numbers, and a grouped product of these.
 std::vector<Problem> parts(const Problem& problem) {
   const quantized_gemm::Shape s = shape_of(problem);
   Problem decode{"dequantize", s.in, s.in, {}, {{"rows", s.groups * s.products()}, {"cols", s.k}}};
   Problem product{"grouped_gemm", s.in, s.out, {}, problem.dims};
   for (const auto& attribute : problem.attributes) {
     const std::string& name = attribute.first;
-    if (name == "packing") continue;
-    const bool of_weights = name == "weights" || name == "group" || name == "zeros";
+    const bool of_weights =
+        name == "weights" || name == "group" || name == "zeros" || name == "packing";
     (of_weights ? decode : product).attributes.push_back(attribute);
   }
   return {std::move(decode), std::move(product)};

@@ -646,6 +646,10 @@ GRETA_API greta_status greta_scaled_experts(
 GRETA_API greta_status greta_dequantize(greta_operations* operations, const greta_tensor* b,
                                         const greta_tensor* scales, const greta_tensor* zeros,
                                         const greta_tensor* out, greta_weights weights);
+/* The same of panels of rows as b, of GRETA_INT4, GRETA_INT8 or GRETA_MXFP4; n is a multiple of 16. */
+GRETA_API greta_status greta_dequantize_panels(greta_operations* operations, const greta_tensor* b,
+                                               const greta_tensor* scales, const greta_tensor* zeros,
+                                               const greta_tensor* out, greta_weights weights);
 /* b, scales and zeros of greta_quantized_gemm() from weights as AWQ and GPTQ pack them: qweight i32, [k, n / 8]
  * of GRETA_AWQ, else [k / 8, n], or with GRETA_INT8 [k / 4, n]; qscales [groups, n], of f16 or bf16 as scales;
  * qzeros i32 [groups, n / 8], or with GRETA_INT8 [groups, n / 4]. qzeros and zeros NULL: all zero points are 8,

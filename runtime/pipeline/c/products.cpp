@@ -142,16 +142,33 @@ greta_status greta_quantized_grouped_gemm(greta_operations* operations, const gr
   });
 }
 
-greta_status greta_dequantize(greta_operations* operations, const greta_tensor* b,
-                              const greta_tensor* scales, const greta_tensor* zeros,
-                              const greta_tensor* out, greta_weights weights) {
+namespace {
+
+greta_status dequantize(greta_operations* operations, const greta_tensor* b,
+                        const greta_tensor* scales, const greta_tensor* zeros,
+                        const greta_tensor* out, greta_weights weights, bool panels) {
   return guarded([&] {
     const Call call(operations);
     return call->dequantize(call(b, "b"), call(out, "out"),
                             {.format = weight_format(weights, "weights"),
                              .scales = call.maybe(scales, "scales"),
-                             .zeros = call.maybe(zeros, "zeros")});
+                             .zeros = call.maybe(zeros, "zeros"),
+                             .panels = panels});
   });
+}
+
+}  // namespace
+
+greta_status greta_dequantize(greta_operations* operations, const greta_tensor* b,
+                              const greta_tensor* scales, const greta_tensor* zeros,
+                              const greta_tensor* out, greta_weights weights) {
+  return dequantize(operations, b, scales, zeros, out, weights, false);
+}
+
+greta_status greta_dequantize_panels(greta_operations* operations, const greta_tensor* b,
+                                     const greta_tensor* scales, const greta_tensor* zeros,
+                                     const greta_tensor* out, greta_weights weights) {
+  return dequantize(operations, b, scales, zeros, out, weights, true);
 }
 
 greta_status greta_repack_weights(greta_operations* operations, const greta_tensor* qweight,

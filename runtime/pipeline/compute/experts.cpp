@@ -113,9 +113,11 @@ class ExpertsRecorder {
     label(name);
     const Tensor rows = make(chain_.x.dtype(), matrix.rows(), cols);
     pipeline_
-        .dequantize(
-            matrix.values, rows,
-            {.format = *matrix.format.quantised, .scales = matrix.scales, .zeros = matrix.zeros})
+        .dequantize(matrix.values, rows,
+                    {.format = *matrix.format.quantised,
+                     .scales = matrix.scales,
+                     .zeros = matrix.zeros,
+                     .panels = matrix.format.panels})
         .value();
     return runtime::by_expert(chain_, rows);
   }

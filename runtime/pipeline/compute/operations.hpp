@@ -68,6 +68,7 @@ constexpr std::int64_t most_exact_rows = 128;
 struct DequantizeOptions {
   kernels::WeightFormat format = kernels::WeightFormat::int4;
   Tensor scales{}, zeros{};
+  bool panels = false;  ///< whether B has panels of rows (WeightPacking::panels)
 };
 
 struct RepackOptions {

@@ -239,6 +239,7 @@ Result<void> Operations::dequantize(const Tensor& b, const Tensor& out,
   Problem problem = problem_of("dequantize", out.dtype(), out.dtype(),
                                {{"rows", rows_of(out)}, {"cols", cols_of(out)}});
   if (auto good = set_weights(problem, options, "cols"); !good) return good;
+  if (options.panels) set(problem, "packing", "panels");
   Given given;
   given.add(b);
   given.add_if(options.scales);

@@ -143,10 +143,6 @@ PackingChoice measured_choice(Runtime& runtime, const Matrices& matrices,
   for (const CountedProduct& one : products) {
     const auto same = [&](const WeightedProduct& known) { return known.product == one.problem; };
     if (!multiplies(one, matrices) || std::any_of(own.begin(), own.end(), same)) continue;
-    if (one.problem.op == "dequantize") {
-      rows.reason = "rows: some passes decode the weights first";
-      return rows;
-    }
     const Answer answer = runtime.answer(one.problem).value();
     own.push_back({one.problem, one.times * (answer.time ? answer.time->us : 1)});
   }
@@ -203,7 +199,7 @@ std::vector<MatrixPacking> pack_each(const std::vector<Matrices>& all,
 }  // namespace
 
 bool may_be_packed(const Problem& product) {
-  if (product.op == "dequantize" || !reads_weights(product)) return false;
+  if (!reads_weights(product)) return false;
   const auto format = kernels::weight_format_from_string(weights_of(product));
   return format && !in_blocks(*format);
 }

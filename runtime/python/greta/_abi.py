@@ -250,6 +250,7 @@ RUNTIME = {
     "greta_quantized_experts": _tensors(6, POINTER(QuantizedExpertsOptions)),
     "greta_scaled_experts": _tensors(8, _I32, _I32),
     "greta_dequantize": _tensors(4, _I32),
+    "greta_dequantize_panels": _tensors(4, _I32),
     "greta_repack_weights": _tensors(7, _I32, _I32),
     "greta_repack_to_panels": _tensors(7, _I32, _I32),
     "greta_attention": _tensors(5, POINTER(AttentionOptions)),

@@ -243,8 +243,10 @@ std::vector<Case> quantized_grouped_gemm_cases(const DTypes&) {
 Outputs dequantize(const Given& given) {
   const std::size_t rows = given.dim("rows"), cols = given.dim("cols");
   std::vector<float> out(rows * cols);
+  const Tensors tensors = in_rows(given, {{"B", rows}});
+  const Given own{given.problem, tensors};
   for (std::size_t row = 0; row < rows; ++row) {
-    const QuantizedRow weights(given, {"B", "scales", rows, cols}, row);
+    const QuantizedRow weights(own, {"B", "scales", rows, cols}, row);
     for (std::size_t i = 0; i < cols; ++i) {
       out[row * cols + i] = (weights.at(i) * weights.scale(i)).value();
     }
@@ -271,7 +273,8 @@ std::vector<Case> dequantize_cases(const DTypes&) {
   const Contents bytes = index_below(256);
   const auto with = [](const char* what, std::vector<std::pair<std::string, std::string>> more,
                        std::map<std::string, Contents> contents, const Factors& factors) {
-    more.insert(more.end(), {{"rows", "600"}, {"cols", "256"}});
+    if (more.empty() || more.front().first != "rows") more.emplace_back("rows", "600");
+    more.emplace_back("cols", "256");
     return Case{what, more, std::move(contents), factors};
   };
   const Factors rounding{0, 0, 0, 1.1, 1.1};
@@ -284,6 +287,8 @@ std::vector<Case> dequantize_cases(const DTypes&) {
       with("q8_0", {{"weights", "q8_0"}}, {{"B", rough_blocks(34, 0)}}, rounding),
       with("q4_k", {{"weights", "q4_k"}}, {{"B", rough_byte_of_q4_k}}, {3.3, 0, 0, 1.1, 1.1}),
       with("q6_k", {{"weights", "q6_k"}}, {{"B", rough_blocks(210, 208)}}, rounding),
+      with("panels of bytes", {{"rows", "608"}, {"packing", "panels"}, {"weights", "int8"}},
+           {{"B", bytes}}, rounding),
       // Two bits and a power of two: exact in all types.
       with("mxfp4", {{"weights", "mxfp4"}},
            {{"B", bytes}, {"scales", [](double, std::size_t) { return 124; }}}, {0, 0, 0, 0, 0})};

@@ -212,6 +212,13 @@ const std::vector<OperationCase>& operation_cases() {
        [](Operations& ops, const Operands& t) {
          return ops.dequantize(t[0], t[3], {.scales = t[1], .zeros = t[2]});
        }},
+      {"DequantizePanels",
+       "dequantize dtype=f16 out=f16 weights=mxfp4 packing=panels rows=32 cols=64",
+       {{32, 32}, {32, 2}, {2, 16, 64}},
+       [](Operations& ops, const Operands& t) {
+         return ops.dequantize(t[0], t[2],
+                               {.format = WeightFormat::mxfp4, .scales = t[1], .panels = true});
+       }},
       {"AttentionOfABatch",
        "attention dtype=f32 out=f32 mask=causal scale=0.25 batch=2 heads=4 kv_heads=2 q=5 kv=9 "
        "dim=8",
