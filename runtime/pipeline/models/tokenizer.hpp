@@ -55,8 +55,9 @@ class TextStream {
 /// and tokens outside of the model's vocabulary.
 std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& path,
                                           const LlamaConfig& config);
-/// Returns the path of a model's tokenizer: a GGUF file itself, tokenizer.json or tokenizer.model in
-/// a folder, or tokenizer.bin or tok<vocab>.bin next to a checkpoint. Throws Error that names the paths tried.
+/// Returns the path of a model's tokenizer: a GGUF file itself, tokenizer.json or tokenizer.model
+/// in a folder, or tokenizer.bin or tok<vocab>.bin next to a checkpoint. Throws Error that names
+/// the paths tried.
 std::filesystem::path find_tokenizer(const std::filesystem::path& model, const LlamaConfig& config);
 
 }  // namespace greta::runtime

@@ -342,12 +342,10 @@ class Operations:
             "packing": 4 * panels, **beside})
 
     def dequantize(self, b: Operand, out: Operand, *, weights: str = "int4",
-                   scales: Operand | None = None, zeros: Operand | None = None,
-                   packing: str = "rows") -> None:
-        """out [n, k] = the numbers that b stands for, u8 lines like those of quantized_gemm's b.
-        scales and zeros are as there. packing "panels": b has panels of 16 rows, of int4, int8 or mxfp4."""
-        panels = choose(("rows", "panels"), packing, "packing")
-        self._call(("dequantize", "dequantize_panels")[panels], {"b": b, "scales": scales, "zeros": zeros, "out": out},
+                   scales: Operand | None = None, zeros: Operand | None = None, packing: str = "rows") -> None:
+        """out [n, k] = the numbers that b stands for, u8 lines as of quantized_gemm, or with packing "panels" panels."""
+        self._call(("dequantize", "dequantize_panels")[choose(("rows", "panels"), packing, "packing")],
+                   {"b": b, "scales": scales, "zeros": zeros, "out": out},
                    choose(_choices.WEIGHTS, weights, "weights"))
 
     def repack_weights(self, qweight: Operand, qscales: Operand | None, b: Operand,

@@ -30,10 +30,10 @@ std::unique_ptr<Tokenizer> load_json_tokenizer(const MappedFile& file, const Lla
 /// The same for the parsed file.
 std::unique_ptr<Tokenizer> make_json_tokenizer(const JsonFields& fields, const LlamaConfig& config);
 
-/// Reads a tokenizer.model of SentencePiece (sentencepiece_file.hpp). Texts begin with its bos unless
-/// `add_bos_token` of a tokenizer_config.json beside it is false. Tokens that it lists in
-/// `added_tokens_decoder`, or else added_tokens.json, are recognised in texts, as are control pieces
-/// and the unknown one; the text after one gets a space in front unless `legacy` is false.
+/// Reads a tokenizer.model of SentencePiece (sentencepiece_file.hpp). Texts begin with its bos
+/// unless `add_bos_token` of a tokenizer_config.json beside it is false. Tokens that it lists in
+/// `added_tokens_decoder`, or else added_tokens.json, are recognised in texts, as are control
+/// pieces and the unknown one; the text after one gets a space in front unless `legacy` is false.
 std::unique_ptr<Tokenizer> load_sentencepiece_tokenizer(const MappedFile& file,
                                                         const LlamaConfig& config);
 
