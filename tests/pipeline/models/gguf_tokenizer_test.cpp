@@ -6,6 +6,7 @@
 #include "runtime/pipeline/models/text/bpe_model.hpp"
 #include "runtime/pipeline/models/tokenizer.hpp"
 #include "tests/layers.hpp"
+#include "tests/pipeline/decoded_text.hpp"
 #include "tests/pipeline/gguf_files.hpp"
 #include "tests/temporary_folder.hpp"
 
@@ -22,13 +23,6 @@ const std::vector<std::string> texts{"Once upon a time",
                                      "na\u00efve \U0001f600 \u4f60\u597d\tx\n",
                                      "She said: \"it's 12345 o'clock!\"\r\n\n  next",
                                      "hello hellohello 123 1234"};
-
-std::string decoded(const Tokenizer& tokenizer, const Ids& ids) {
-  TextStream stream(tokenizer);
-  std::string text;
-  for (const std::int32_t id : ids) text += stream.push(id);
-  return text + stream.finish();
-}
 
 class GgufTokenizer : public testing::Test {
  protected:

@@ -7,6 +7,7 @@
 #include "runtime/pipeline/models/text/bpe_model.hpp"
 #include "runtime/pipeline/models/tokenizer.hpp"
 #include "tests/layers.hpp"
+#include "tests/pipeline/decoded_text.hpp"
 #include "tests/pipeline/model_files.hpp"
 #include "tests/temporary_folder.hpp"
 
@@ -121,15 +122,7 @@ class JsonTokenizer : public testing::Test {
  protected:
   std::unique_ptr<Tokenizer> load(const json& file) {
     write_file(folder_ / "tokenizer.json", file.dump());
-    LlamaConfig config;
-    config.vocab = 300;
-    return load_tokenizer(folder_.path(), config);
-  }
-  static std::string decoded(const Tokenizer& tokenizer, const Ids& ids) {
-    TextStream stream(tokenizer);
-    std::string text;
-    for (const std::int32_t id : ids) text += stream.push(id);
-    return text + stream.finish();
+    return load_tokenizer(folder_.path(), config_of(300));
   }
 
   TemporaryFolder folder_;

@@ -8,6 +8,7 @@
 #include "runtime/pipeline/models/text/sentencepiece_file.hpp"
 #include "runtime/pipeline/models/tokenizer.hpp"
 #include "tests/layers.hpp"
+#include "tests/pipeline/decoded_text.hpp"
 #include "tests/pipeline/model_files.hpp"
 #include "tests/temporary_folder.hpp"
 
@@ -17,19 +18,6 @@ namespace {
 using Ids = std::vector<std::int32_t>;
 
 const std::filesystem::path data = std::string(GRETA_TEST_DATA) + "/sentencepiece";
-
-LlamaConfig config_of(std::int64_t vocab) {
-  LlamaConfig config;
-  config.vocab = vocab;
-  return config;
-}
-
-std::string decoded(const Tokenizer& tokenizer, const Ids& ids) {
-  TextStream stream(tokenizer);
-  std::string text;
-  for (const std::int32_t id : ids) text += stream.push(id);
-  return text + stream.finish();
-}
 
 /// Fields of messages in the wire format, of fewer than 128 bytes.
 std::string varint(int number, std::int64_t value) {

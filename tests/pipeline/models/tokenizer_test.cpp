@@ -10,6 +10,7 @@
 #include "runtime/pipeline/models/llama_weights.hpp"
 #include "runtime/pipeline/models/text/merges.hpp"
 #include "tests/layers.hpp"
+#include "tests/pipeline/decoded_text.hpp"
 #include "tests/pipeline/model_files.hpp"
 #include "tests/temporary_folder.hpp"
 
@@ -23,19 +24,6 @@ using test::write_file;
 
 const std::string stories = std::string(GRETA_TEST_DATA) + "/stories260K/";
 using Ids = std::vector<std::int32_t>;
-
-LlamaConfig config_of(std::int64_t vocab) {
-  LlamaConfig config;
-  config.vocab = vocab;
-  return config;
-}
-
-std::string decoded(const Tokenizer& tokenizer, const Ids& ids) {
-  TextStream stream(tokenizer);
-  std::string text;
-  for (const std::int32_t id : ids) text += stream.push(id);
-  return text + stream.finish();
-}
 
 TEST(ScoreTokenizer, EncodesAsLlama2C) {
   const auto tokenizer = load_tokenizer(stories + "tok512.bin", config_of(512));
