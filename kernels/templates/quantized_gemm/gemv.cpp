@@ -90,8 +90,8 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
 std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   const bool gpu = !vectorising_cpu(device);
   const int least = shape.gated() ? 2 : 1;  // columns: a gate and its up
-  // AMD's compiler spills with eight rows whose squares are added, too.
-  const int rows_of_gpu = shape.norm && device.vendor == "AMD" ? 4 : 8;
+  // Of eight rows whose squares are added, too, AMD's compiler spills, and ptxas those of f32.
+  const int rows_of_gpu = shape.norm && (device.vendor == "AMD" || shape.in == DType::f32) ? 4 : 8;
   const int most_rows = gpu ? rows_of_gpu : 4 / least;
   int rows = 1;
   while (rows < most_rows && rows < shape.m) rows *= 2;
