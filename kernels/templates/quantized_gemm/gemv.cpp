@@ -91,7 +91,9 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   const bool gpu = !vectorising_cpu(device);
   const int least = shape.gated() ? 2 : 1;  // columns: a gate and its up
   // Of eight rows whose squares are added, too, AMD's compiler spills, and ptxas those of f32.
-  const int rows_of_gpu = shape.norm && (device.vendor == "AMD" || shape.in == DType::f32) ? 4 : 8;
+  const bool spills =
+      device.vendor == "AMD" || (device.language == Language::hip && shape.in == DType::f32);
+  const int rows_of_gpu = shape.norm && spills ? 4 : 8;
   const int most_rows = gpu ? rows_of_gpu : 4 / least;
   int rows = 1;
   while (rows < most_rows && rows < shape.m) rows *= 2;
