@@ -1,8 +1,17 @@
 #pragma once
 
-#include "runtime/device/layers.hpp"
+#include <concepts>
+#include <cstdint>
+
+#include "kernels/model/expression.hpp"
 
 namespace greta::kernels {
+
+/// Returns the bytes of `count` counters of workgroups that have arrived, at the start of a
+/// workspace. What follows them is aligned to 256 bytes.
+constexpr std::uint64_t counter_bytes(std::integral auto count) {
+  return ceil_div(static_cast<std::uint64_t>(count) * 4, 256) * 256;
+}
 
 /// Returns what it costs, in barriers, that the last of several workgroups adds what all have left
 /// in memory: three times the latency of memory, and reading `bytes` alone.

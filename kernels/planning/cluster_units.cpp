@@ -18,4 +18,8 @@ double usable_by_clusters(const DeviceInfo& device, int blocks) {
          static_cast<double>(busy_workgroups(device));
 }
 
+std::int64_t resident_clusters(const DeviceInfo& device, int blocks, int of_unit) {
+  return std::max<std::int64_t>(1, units_of_clusters(device, blocks) * of_unit / blocks);
+}
+
 }  // namespace greta::kernels

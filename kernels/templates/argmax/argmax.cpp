@@ -8,6 +8,7 @@
 
 #include "kernels/model/random.hpp"
 #include "kernels/operations.hpp"
+#include "kernels/planning/arrival.hpp"
 #include "kernels/planning/device_limits.hpp"
 #include "kernels/planning/operand_work.hpp"
 #include "kernels/planning/plan.hpp"
@@ -57,10 +58,7 @@ std::int64_t part_of(const ArgmaxShape& shape, const Config& config) {
   return ceil_div(ceil_div(shape.cols, config["VEC"]), split_of(config)) * config["VEC"];
 }
 
-/// Return the sizes of the counters, one per row, and of the candidates that follow them.
-std::int64_t counter_bytes(const ArgmaxShape& shape) {
-  return ceil_div(shape.rows * 4, 256) * 256;
-}
+/// Returns the size of the candidates, which follow a counter for each row.
 auto candidate_bytes(const ArgmaxShape& shape, const auto& split) {
   return shape.rows * split * 8;
 }
@@ -130,7 +128,8 @@ Alternative split_space(const ArgmaxShape& shape, const DeviceInfo& device) {
   a.constraints.push_back(
       {"workspace",
        fmt::format("candidates of {} rows need more than {} MiB", shape.rows, most >> 20),
-       counter_bytes(shape) + candidate_bytes(shape, p["SPLIT"]) <= most});
+       static_cast<std::int64_t>(counter_bytes(shape.rows)) + candidate_bytes(shape, p["SPLIT"]) <=
+           most});
   a.constraints.push_back({"grid",
                            fmt::format("{} rows are more than {} workgroups", shape.rows, groups),
                            shape.rows <= groups});
@@ -180,7 +179,7 @@ LaunchPlan plan(const ArgmaxShape& shape, const DeviceInfo& device, const Config
   std::vector<Argument> arguments{OperandArgument{0}, OperandArgument{1}};
   LaunchPlan plan;
   if (split) {
-    plan.zeroed_bytes = static_cast<std::uint64_t>(counter_bytes(shape));
+    plan.zeroed_bytes = counter_bytes(shape.rows);
     plan.workspace_bytes =
         plan.zeroed_bytes + static_cast<std::uint64_t>(candidate_bytes(shape, config["SPLIT"]));
     arguments.emplace_back(WorkspaceArgument{plan.zeroed_bytes});

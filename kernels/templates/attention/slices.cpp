@@ -15,10 +15,6 @@ std::vector<int> key_slices() {
   return {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
 }
 
-std::uint64_t counter_bytes(std::int64_t readers) {
-  return static_cast<std::uint64_t>(ceil_div(readers * 4, 256) * 256);
-}
-
 Constraint workspace_constraint(const DeviceInfo& device, const Expression& unsplit,
                                 const Expression& bytes) {
   const auto most =

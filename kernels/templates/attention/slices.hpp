@@ -22,9 +22,8 @@ auto slices_floats(std::int64_t rows, const auto& split) {
   return rows * (2 * split + 2);
 }
 
-/// Return the size of the workspace: a counter for each reader, then what `split` slices of all
-/// readers' rows leave.
-std::uint64_t counter_bytes(std::int64_t readers);
+/// Returns the size of what `split` slices of all readers' rows leave in the workspace, after a
+/// counter for each reader.
 auto slices_bytes(const Shape& shape, const auto& rows, const auto& split) {
   return split * rows * (shape.v_dim + 2) * 4;
 }

@@ -229,7 +229,7 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
   LaunchPlan plan;
   plan.sources.push_back(kernel_source(shape, device, "gemv", defines, config["THREADS"]));
   if (split > 1) {  // the last slice to finish adds the partial sums of all
-    plan.zeroed_bytes = ceil_div(tiles.n * 4, 256) * 256;
+    plan.zeroed_bytes = counter_bytes(tiles.n);
     plan.workspace_bytes = plan.zeroed_bytes + partial_bytes(shape, split);
     if (shape.norm) {  // the sums of squares, one for each workgroup
       plan.workspace_bytes += 4 * tiles.n * static_cast<std::uint64_t>(split * shape.m);

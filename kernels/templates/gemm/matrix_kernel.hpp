@@ -10,7 +10,6 @@
 
 namespace greta::kernels::gemm {
 
-constexpr int most_in_cluster = 8;  ///< workgroups; on every device that has clusters
 constexpr int warpgroup_rows = 64;  ///< INSTR of warpgroup instructions
 /// Returns the WM or WN with which a warpgroup has all of the tile's rows or columns: the least
 /// value that is not less.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "kernels/planning/arrival.hpp"
 #include "kernels/templates/gemm/space.hpp"
 
 namespace greta::kernels::gemm {
@@ -16,10 +17,6 @@ std::string number(std::int64_t value) {
 /// Returns a constant of both languages.
 std::string unsigned_number(std::int64_t value) {
   return fmt::format("{}u", value);
-}
-
-std::uint64_t rounded(std::uint64_t bytes) {
-  return ceil_div(bytes, 256) * 256;
 }
 
 }  // namespace
@@ -117,7 +114,7 @@ LaunchPlan folded_plan(const Shape& shape, const DeviceInfo& device, const Confi
   LaunchPlan plan;
   const bool by_the_last = config["FOLD"] == 1;  // the last slice adds all partial sums from memory
   if (by_the_last) {
-    plan.zeroed_bytes = rounded(tiles.m * tiles.n * 4);
+    plan.zeroed_bytes = counter_bytes(tiles.m * tiles.n);
     plan.workspace_bytes = plan.zeroed_bytes + partial_bytes(shape, split);
   }
   plan.sources.push_back(std::move(source));

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "kernels/planning/cluster_units.hpp"
 #include "kernels/templates/gemm/matrix_kernel.hpp"
 
 namespace greta::kernels::gemm {

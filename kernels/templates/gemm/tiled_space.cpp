@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "kernels/planning/cluster_units.hpp"
 #include "kernels/templates/gemm/matrix_kernel.hpp"
 #include "kernels/templates/gemm/plan.hpp"
 #include "kernels/templates/gemm/space.hpp"

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "kernels/model/weight_panels.hpp"
+#include "kernels/planning/arrival.hpp"
 #include "kernels/planning/cluster_units.hpp"
 #include "kernels/planning/resident_work.hpp"
 #include "kernels/templates/gemm/alignment.hpp"
@@ -84,24 +85,24 @@ struct StreamedTiles {
   std::int64_t workgroups, count, steps;
 };
 
-/// Returns what turns.hip computes. With fewer tiles than workgroups, as many run as have four K
-/// steps each.
-StreamedTiles streamed_tiles(const Shape& shape, const TmaKernel& kernel, const Config& c) {
+/// Returns what turns.hip computes, with up to `resident` workgroups. With fewer tiles than these,
+/// as many run as have four K steps each.
+StreamedTiles streamed_tiles(const Shape& shape, const Config& c, std::int64_t resident) {
   constexpr std::int64_t least_steps = 4;
   const std::int64_t all = cluster_count(shape, c), steps = ceil_div(shape.k, c["BK"]);
-  const std::int64_t running =
-      std::min(kernel.resident_clusters(c), std::max(all, all * steps / least_steps));
+  const std::int64_t running = std::min(resident, std::max(all, all * steps / least_steps));
   const std::int64_t rest = all % running;
   return {running, rest == 0 ? 0 : all < running ? all : rest + running, steps};
 }
 
 /// Returns the constraints of workgroups that share copies, and of those that stay.
-std::vector<Constraint> cluster_constraints(const Shape& shape, const TmaKernel& kernel) {
+std::vector<Constraint> cluster_constraints(const Shape& shape, const DeviceInfo& device,
+                                            const TmaKernel& kernel) {
+  const std::int64_t units = resident_clusters(device, 1);  // STREAM_K has no clusters
   return {
       {"shares",
        "CLUSTER_M must divide B's lines of a K step, those of gates and ups into pairs, and "
-       "CLUSTER_N "
-       "those of A",
+       "CLUSTER_N those of A",
        {{"BM", "BN", "BK", "CLUSTER_M", "CLUSTER_N"},
         [=](const Config& c) {
           return kernel.all_lines_a(c) % c["CLUSTER_N"] == 0 &&
@@ -126,7 +127,7 @@ std::vector<Constraint> cluster_constraints(const Shape& shape, const TmaKernel&
        {{"BM", "BN", "BK", "CLUSTER_M", "CLUSTER_N", "RESIDENT", "STREAM_K"},
         [=](const Config& c) {
           if (c["STREAM_K"] == 0 || c["RESIDENT"] == 0) return true;
-          const StreamedTiles tiles = streamed_tiles(shape, kernel, c);
+          const StreamedTiles tiles = streamed_tiles(shape, c, units * c["RESIDENT"]);
           return tiles.count > 0 && tiles.count * tiles.steps < std::int64_t{1} << 32;
         }}},
       {"whole_k", "SPLIT needs RESIDENT=0", p["SPLIT"] == 1 || p["RESIDENT"] == 0},
@@ -181,7 +182,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
                  {"STREAM_K", shape.grouped() ? std::vector<int>{0} : std::vector<int>{0, 1}}},
                 {}};
   a.constraints = tile_constraints(shape, device, kernel);
-  append(a.constraints, cluster_constraints(shape, kernel));
+  append(a.constraints, cluster_constraints(shape, device, kernel));
   append(a.constraints, slice_constraints(shape, device));
   return a;
 }
@@ -190,7 +191,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
 /// those that have arrived (stream_k.hip).
 void keep_sums(LaunchPlan& plan, const Config& config, const StreamedTiles& streamed) {
   constexpr std::size_t partial = 6, counters = 7;  // indices into the argument block
-  plan.zeroed_bytes = static_cast<std::uint64_t>(ceil_div(streamed.count * 4, 256) * 256);
+  plan.zeroed_bytes = counter_bytes(streamed.count);
   plan.workspace_bytes =
       plan.zeroed_bytes +
       static_cast<std::uint64_t>(streamed.workgroups * 2 * 4) * config["BM"] * config["BN"];
@@ -222,19 +223,19 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
     plan.zeroed_bytes = plan.workspace_bytes = 256;
     plan.launches[0].arguments[counters] = WorkspaceArgument{0};
   }
-  const StreamedTiles streamed = streamed_tiles(shape, kernel, config);
+  const int cluster = TmaKernel::cluster(config);
+  const std::int64_t resident = resident_clusters(device, cluster, config["RESIDENT"]);
+  const StreamedTiles streamed = streamed_tiles(shape, config, resident);
   if (config["STREAM_K"] != 0) keep_sums(plan, config, streamed);
   add_alignment(plan, shape, device, config);
   Launch& product = plan.launches[config["ALIGN"] != 0 ? 1 : 0];
   if (early_b) product.early_operands = {1};
   if (config["FOLD"] != 2) {
     constexpr std::size_t tiles_m = 11, tiles_n = 12;  // indices into the argument block
-    const int cluster = TmaKernel::cluster(config);
     const std::int64_t all = cluster_count(shape, config);
-    const std::int64_t running = config["STREAM_K"] != 0 ? streamed.workgroups
-                                 : config["RESIDENT"] != 0
-                                     ? std::min(all, kernel.resident_clusters(config))
-                                     : all;
+    const std::int64_t running = config["STREAM_K"] != 0   ? streamed.workgroups
+                                 : config["RESIDENT"] != 0 ? std::min(all, resident)
+                                                           : all;
     product.grid = grid(device, plan.sources[product.source],
                         static_cast<std::uint64_t>(running * cluster), config["SPLIT"]);
     product.arguments[tiles_m] = static_cast<std::uint32_t>(clusters_along_m(shape, config));
@@ -310,7 +311,7 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile,
                  {"DYNAMIC", 0},
                  {"STREAM_K", 0}}};
   const int blocks = TmaKernel::cluster(config);
-  if (split == 1 && cluster_count(shape, config) > units_of_clusters(device, blocks) / blocks) {
+  if (split == 1 && cluster_count(shape, config) > resident_clusters(device, blocks)) {
     config.value("RESIDENT") = 1;
     // Tiles of groups of rows take different times.
     config.value("DYNAMIC") = shape.grouped() && blocks == 1 ? 1 : 0;
@@ -400,15 +401,15 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   // Warpgroups do not wait for each other, but one alone waits for its product.
   const bool alone = config["GROUPS"] == 1 && instructions == 1;
   work.barriers = work.steps * (alone ? 0.75 : 0.25);
-  if (TmaKernel::cluster(config) > 1) {
+  const int cluster = TmaKernel::cluster(config);
+  if (cluster > 1) {
     work.barriers += 10;  // its workgroups begin together
-    work.usable_units = usable_by_clusters(device, TmaKernel::cluster(config));
+    work.usable_units = usable_by_clusters(device, cluster);
   }
   work.ahead_bytes = work.read_bytes / work.steps * (config["STAGES"] - 1.5);
   if (config["RESIDENT"] != 0) {  // a workgroup computes several tiles
-    const double running = static_cast<double>(kernel.resident_clusters(config)) *
-                           static_cast<double>(TmaKernel::cluster(config));
-    make_resident(work, running, 5.0 * config["RESIDENT"]);
+    const std::int64_t running = resident_clusters(device, cluster, config["RESIDENT"]) * cluster;
+    make_resident(work, static_cast<double>(running), 5.0 * config["RESIDENT"]);
   }
   // Sums that are kept, by their time on an H200: results/2026-11-27-nvidia-h200-stream-k. What it
   // gains is less for all tiles that were measured.

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 
-#include "kernels/planning/cluster_units.hpp"
 #include "kernels/templates/gemm/space.hpp"
 
 namespace greta::kernels::gemm {
@@ -21,9 +19,7 @@ std::int64_t whole_kib(std::int64_t bytes) {
 TmaKernel::TmaKernel(const Shape& shape, const DeviceInfo& device)
     : shape_(shape),
       matrix_(shape, device),
-      offered_(device.language == Language::hip && matrix_.offers_warpgroups()),
-      units_{units_of_clusters(device, 1), units_of_clusters(device, 2),
-             units_of_clusters(device, 4), units_of_clusters(device, 8)} {}
+      offered_(device.language == Language::hip && matrix_.offers_warpgroups()) {}
 
 int TmaKernel::groups_of_tile(const Config& c) {
   return c["PINGPONG"] != 0 ? 1 : c["GROUPS"];
@@ -125,12 +121,6 @@ bool TmaKernel::has_registers(const Config& c) const {
 std::int64_t TmaKernel::register_limit(const Config& c) const {
   static constexpr std::array<std::int64_t, 5> of_consumers{0, 255, 240, 160, 112};
   return of_consumers[static_cast<std::size_t>(c["GROUPS"])];
-}
-
-std::int64_t TmaKernel::resident_clusters(const Config& c) const {
-  const auto blocks = static_cast<unsigned>(cluster(c));
-  const std::int64_t units = units_[static_cast<std::size_t>(std::bit_width(blocks) - 1)];
-  return std::max<std::int64_t>(1, units * c["RESIDENT"] / cluster(c));
 }
 
 }  // namespace greta::kernels::gemm

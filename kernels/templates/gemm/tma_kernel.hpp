@@ -53,8 +53,6 @@ class TmaKernel {
   std::int64_t launch_registers(const Config& config) const;
   /// Returns whether these registers suffice.
   bool has_registers(const Config& config) const;
-  /// Returns the number of clusters that run at the same time with RESIDENT.
-  std::int64_t resident_clusters(const Config& config) const;
 
  private:
   std::int64_t tile_bytes(bool along_k, std::int64_t span, std::int64_t bk) const;
@@ -62,7 +60,6 @@ class TmaKernel {
   Shape shape_;
   MatrixKernel matrix_;
   bool offered_;
-  std::array<std::int64_t, 4> units_;  ///< that clusters of 1, 2, 4 and 8 workgroups can use
 };
 
 }  // namespace greta::kernels::gemm

@@ -226,7 +226,7 @@ LaunchPlan rows_plan(const Shape& shape, const DeviceInfo& device, std::string_v
   const std::int64_t readers = readers_of(shape, rows);
   LaunchPlan plan;
   if (split > 1) {
-    plan.zeroed_bytes = attention::counter_bytes(readers);
+    plan.zeroed_bytes = counter_bytes(readers);
     plan.workspace_bytes = plan.zeroed_bytes + static_cast<std::uint64_t>(attention::slices_bytes(
                                                    shape, readers * rows, split));
   }

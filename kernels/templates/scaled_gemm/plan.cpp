@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "kernels/planning/arrival.hpp"
 #include "kernels/planning/device_limits.hpp"
 
 namespace greta::kernels::scaled_gemm {
@@ -70,7 +71,7 @@ LaunchPlan plan_of_tiles(const Shape& shape, const DeviceInfo& device, const Con
   std::vector<Argument> given = arguments(shape, across);
   LaunchPlan plan;
   if (split > 1) {
-    plan.zeroed_bytes = ceil_div(tiles * 4, std::uint64_t{256}) * 256;  // a counter for each tile
+    plan.zeroed_bytes = counter_bytes(tiles);
     plan.workspace_bytes =
         plan.zeroed_bytes + static_cast<std::uint64_t>(split * shape.m * shape.n * 4);
     given.emplace_back(WorkspaceArgument{0});

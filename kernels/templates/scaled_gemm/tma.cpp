@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "kernels/planning/arrival.hpp"
 #include "kernels/planning/cluster_units.hpp"
 #include "kernels/planning/device_limits.hpp"
 #include "kernels/planning/line_map.hpp"
@@ -19,12 +20,6 @@
 namespace greta::kernels::scaled_gemm {
 namespace tma_tiles {
 namespace {
-
-/// Returns the bytes of the workspace that begin with a counter for each tile.
-std::int64_t counter_bytes(std::int64_t tiles) {
-  constexpr std::int64_t aligned = 256;
-  return ceil_div(tiles * 4, aligned) * aligned;
-}
 
 /// Returns the bytes of the sums of all slices in the workspace.
 std::int64_t partial_bytes(std::int64_t tiles, const Config& c) {
@@ -51,12 +46,60 @@ std::vector<Constraint> slice_constraints_of_tiles(const Shape& shape, const Dev
           if (c["SPLIT"] == 1 || folds_in_cluster(c)) return true;
           const std::int64_t tiles =
               clusters_along_m(shape, c) * clusters_along_n(shape, c) * cluster_of(c);
-          return counter_bytes(tiles) + partial_bytes(tiles, c) <= most;
+          return static_cast<std::int64_t>(counter_bytes(tiles)) + partial_bytes(tiles, c) <= most;
         }}}};
 }
 
+/// Reject tiles that the inputs or the device cannot have, or that would be mostly idle.
+std::vector<Constraint> constraints_of_tiles(const Shape& shape, const DeviceInfo& device) {
+  return {
+      {"scales", "there are no scales mx", !shape.mx()},
+      {"warpgroups",
+       fmt::format("the device has no warpgroup instructions on {}", to_string(shape.format)),
+       has_warpgroup_bytes(shape, device)},
+      {"groups", "GROUPS must divide BM into multiples of 64, two of these at most",
+       p["BM"] % (p["GROUPS"] * warpgroup_rows) == 0 &&
+           p["BM"] <= p["GROUPS"] * (2 * warpgroup_rows)},
+      {"tile_m", fmt::format("BM must not be twice m, {}, or more, unless it is 64", shape.m),
+       p["BM"] < 2 * shape.m || p["BM"] == warpgroup_rows},
+      {"tile_n",
+       fmt::format("BN must not be twice n, {}, or more, unless it is 8", shape.products()),
+       p["BN"] < 2 * shape.products() || p["BN"] <= (shape.gated() ? 16 : 8)},
+      {"gates", "with gates, BN must be a multiple of 16", !shape.gated() || p["BN"] % 16 == 0},
+      {"blocks",
+       "with scales of blocks, a tile's columns must have two blocks at most, or with gates one of "
+       "these and one of ups",
+       {{"BN"}, [=](const Config& c) { return has_blocks(shape, c); }}}};
+}
+
+/// Reject clusters that cannot share copies, and warpgroups that cannot take turns.
+std::vector<Constraint> cluster_constraints(const Shape& shape, const DeviceInfo& device) {
+  const std::int64_t groups = most_workgroups(device);
+  return {
+      {"shares", "CLUSTER_M must divide BN and CLUSTER_N BM into multiples of 8, of 256 at most",
+       p["BN"] % (p["CLUSTER_M"] * 8) == 0 && p["BM"] / p["CLUSTER_N"] <= 256},
+      {"device_clusters", "the device has no clusters of workgroups",
+       (p["CLUSTER_M"] == 1 && p["CLUSTER_N"] == 1 && p["FOLD"] == 1) ||
+           has_clusters(device.architecture)},
+      {"clusters", "half of CLUSTER_M x CLUSTER_N must have fewer tiles than there are",
+       p["BM"] * (p["CLUSTER_M"] / 2) < shape.m && p["BN"] * (p["CLUSTER_N"] / 2) < shape.n},
+      {"cluster",
+       fmt::format("a cluster is at most {} workgroups, and with gates CLUSTER_M at most 2: a "
+                   "share of B is of gates or of ups",
+                   most_in_cluster),
+       p["CLUSTER_M"] * p["CLUSTER_N"] <= most_in_cluster &&
+           (!shape.gated() || p["CLUSTER_M"] <= 2)},
+      {"grid", fmt::format("C has more than {} workgroups", groups),
+       (ceil_div(shape.products(), p["BN"]) + p["CLUSTER_N"] - 1) *
+               (launched_lines(shape, p["BM"]) + (p["CLUSTER_M"] - 1) * shape.groups) <=
+           groups},
+      {"stagger", "STAGGER needs RESIDENT, several GROUPS, and k of STAGES steps",
+       p["STAGGER"] == 0 ||
+           (p["RESIDENT"] > 0 && p["GROUPS"] > 1 && p["STAGES"] * step <= shape.k)}};
+}
+
 Alternative space(const Shape& shape, const DeviceInfo& device) {
-  const std::int64_t shared = device.shared_memory_bytes, groups = most_workgroups(device);
+  const std::int64_t shared = device.shared_memory_bytes;
   // BM x BN    tile of C of a workgroup
   // GROUPS     warpgroups that share its rows
   // STAGES     steps of 128 k in shared memory
@@ -82,61 +125,20 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
                  {"SPLIT", {1, 2, 3, 4, 6, 8}},
                  {"FOLD", {1, 2}}},
                 {storage_constraint(DType::f32, shape.out, device)}};
-  append(
-      a.constraints,
-      {{"scales", "there are no scales mx", !shape.mx()},
-       {"warpgroups",
-        fmt::format("the device has no warpgroup instructions on {}", to_string(shape.format)),
-        has_warpgroup_bytes(shape, device)},
-       {"groups", "GROUPS must divide BM into multiples of 64, two of these at most",
-        p["BM"] % (p["GROUPS"] * warpgroup_rows) == 0 &&
-            p["BM"] <= p["GROUPS"] * (2 * warpgroup_rows)},
-       {"tile_m", fmt::format("BM must not be twice m, {}, or more, unless it is 64", shape.m),
-        p["BM"] < 2 * shape.m || p["BM"] == warpgroup_rows},
-       {"tile_n",
-        fmt::format("BN must not be twice n, {}, or more, unless it is 8", shape.products()),
-        p["BN"] < 2 * shape.products() || p["BN"] <= (shape.gated() ? 16 : 8)},
-       {"gates", "with gates, BN must be a multiple of 16", !shape.gated() || p["BN"] % 16 == 0},
-       {"blocks",
-        "with scales of blocks, a tile's columns must have two blocks at most, or with gates one "
-        "of "
-        "these and one of ups",
-        {{"BN"}, [=](const Config& c) { return has_blocks(shape, c); }}},
-       {"shares", "CLUSTER_M must divide BN and CLUSTER_N BM into multiples of 8, of 256 at most",
-        p["BN"] % (p["CLUSTER_M"] * 8) == 0 && p["BM"] / p["CLUSTER_N"] <= 256},
-       {"device_clusters", "the device has no clusters of workgroups",
-        (p["CLUSTER_M"] == 1 && p["CLUSTER_N"] == 1 && p["FOLD"] == 1) ||
-            has_clusters(device.architecture)},
-       {"clusters", "half of CLUSTER_M x CLUSTER_N must have fewer tiles than there are",
-        p["BM"] * (p["CLUSTER_M"] / 2) < shape.m && p["BN"] * (p["CLUSTER_N"] / 2) < shape.n},
-       {"cluster",
-        "a cluster is at most 8 workgroups, and with gates CLUSTER_M at most 2: a share of B is "
-        "of gates or of ups",
-        p["CLUSTER_M"] * p["CLUSTER_N"] <= 8 && (!shape.gated() || p["CLUSTER_M"] <= 2)},
-       {"grid", fmt::format("C has more than {} workgroups", groups),
-        (ceil_div(shape.products(), p["BN"]) + p["CLUSTER_N"] - 1) *
-                (launched_lines(shape, p["BM"]) + (p["CLUSTER_M"] - 1) * shape.groups) <=
-            groups},
-       {"stagger", "STAGGER needs RESIDENT, several GROUPS, and k of STAGES steps",
-        p["STAGGER"] == 0 ||
-            (p["RESIDENT"] > 0 && p["GROUPS"] > 1 && p["STAGES"] * step <= shape.k)},
-       {"shared_memory",
-        fmt::format("STAGES of both tiles, and stored rows, must fit {} KiB", shared / 1024),
-        {{"BM", "BN", "STAGES", "GROUPS", "STORE", "SPLIT", "FOLD"},
-         [=](const Config& c) { return shared_bytes(shape, c) <= shared; }}},
-       {"whole_rows", "bulk copies store rows of C that are multiples of 16 bytes",
-        bytes_of(shape.out, shape.n) % 16 == 0 || p["STORE"] == 0},
-       {"registers",
-        "sums need more registers than a thread has",
-        {{"BM", "BN", "GROUPS"}, [=](const Config& c) { return has_registers(shape, c); }}}});
+  append(a.constraints, constraints_of_tiles(shape, device));
+  append(a.constraints, cluster_constraints(shape, device));
+  append(a.constraints,
+         {{"shared_memory",
+           fmt::format("STAGES of both tiles, and stored rows, must fit {} KiB", shared / 1024),
+           {{"BM", "BN", "STAGES", "GROUPS", "STORE", "SPLIT", "FOLD"},
+            [=](const Config& c) { return shared_bytes(shape, c) <= shared; }}},
+          {"whole_rows", "bulk copies store rows of C that are multiples of 16 bytes",
+           bytes_of(shape.out, shape.n) % 16 == 0 || p["STORE"] == 0},
+          {"registers",
+           "sums need more registers than a thread has",
+           {{"BM", "BN", "GROUPS"}, [=](const Config& c) { return has_registers(shape, c); }}}});
   append(a.constraints, slice_constraints_of_tiles(shape, device));
   return a;
-}
-
-/// Returns the number of clusters that run at the same time with RESIDENT.
-std::int64_t running_clusters(const DeviceInfo& device, const Config& config) {
-  const int cluster = cluster_of(config);
-  return std::max<std::int64_t>(1, units_of_clusters(device, cluster) / cluster);
 }
 
 LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& config) {
@@ -152,7 +154,7 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
   LaunchPlan plan;
   if (config["SPLIT"] > 1 && !folds_in_cluster(config)) {
     const std::int64_t tiles = along_m * along_n * cluster_of(config);
-    plan.zeroed_bytes = static_cast<std::uint64_t>(counter_bytes(tiles));
+    plan.zeroed_bytes = counter_bytes(tiles);
     plan.workspace_bytes =
         plan.zeroed_bytes + static_cast<std::uint64_t>(partial_bytes(tiles, config));
     given.emplace_back(WorkspaceArgument{0});
@@ -165,9 +167,10 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
   KernelSource& source = plan.sources[0];
   compile_for_warpgroups(source, device);
   source.dynamic_shared_bytes = static_cast<std::uint32_t>(shared_bytes(shape, config));
-  const std::int64_t cluster = cluster_of(config), all = along_m * along_n;
-  const std::int64_t at_once = running_clusters(device, config);
-  const std::int64_t running = config["RESIDENT"] != 0 ? std::min(all, at_once) : all;
+  const int cluster = cluster_of(config);
+  const std::int64_t all = along_m * along_n;
+  const std::int64_t running =
+      config["RESIDENT"] != 0 ? std::min(all, resident_clusters(device, cluster)) : all;
   const std::int64_t workgroups = running * cluster;
   plan.launches.push_back(
       {0, grid(device, source, static_cast<std::uint64_t>(workgroups), config["SPLIT"]),
@@ -215,7 +218,7 @@ double waits(const Shape& shape, const DeviceInfo& device, const Config& config,
 KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& config) {
   const double bm = config["BM"], bn = config["BN"], split = config["SPLIT"];
   const bool folds = folds_in_cluster(config);
-  const double cluster = cluster_of(config);
+  const int cluster = cluster_of(config);
   LaunchWork work;
   const std::int64_t height = std::int64_t{config["BM"]} * config["CLUSTER_M"];
   const double lines = expected_lines(shape, height);
@@ -239,7 +242,7 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   work.shared_traffic = work.steps * step * (bm + bn + bm + bm / warpgroup_rows * bn);
   work.loads = 4 * work.steps;
   work.barriers = waits(shape, device, config, work.steps);
-  work.usable_units = usable_by_clusters(device, folds ? config["SPLIT"] : cluster_of(config));
+  work.usable_units = usable_by_clusters(device, folds ? config["SPLIT"] : cluster);
   if (folds) {
     work.shared_traffic += 8 * bm * bn;
   } else if (split > 1) {
@@ -248,7 +251,7 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   }
   work.ahead_bytes = of_step * (config["STAGES"] - 1.5);
   if (config["RESIDENT"] != 0) {
-    make_resident(work, static_cast<double>(running_clusters(device, config)) * cluster, 5,
+    make_resident(work, static_cast<double>(resident_clusters(device, cluster) * cluster), 5,
                   std::min(1.0, lines / static_cast<double>(launched_lines(shape, height))));
   }
   work.unique_bytes = least_bytes(shape);
