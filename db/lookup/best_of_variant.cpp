@@ -47,7 +47,7 @@ std::optional<BestOfVariant> best_recorded(const VariantQuestion& question,
                                            const Alternative& space) {
   using enum BestOfVariant::Source;
   const auto wanted = [&](const Config& config) {
-    return config.variant == space.variant && !rejects({space}, config);
+    return config.variant == space.variant && !rejects(space, config);
   };
   const auto& [operation, problem, device, known, untuned] = question;
   if (auto config = known.fastest(problem, device, wanted))
@@ -70,7 +70,7 @@ std::optional<BestOfVariant> with_values(const VariantQuestion& question, const 
   for (const Parameter& one : restricted.parameters) {
     if (one.values.size() == 1) best->config.value(one.name) = one.values.front();
   }
-  if (rejects({restricted}, best->config)) return std::nullopt;
+  if (rejects(restricted, best->config)) return std::nullopt;
   return best;
 }
 
@@ -107,14 +107,14 @@ Result<BestOfVariant> best_of_variant(const VariantQuestion& question, std::stri
   Alternative space = whole;
   if (auto good = restrict_to(space, values); !good) return good.failure();
   if (auto config = only_config(space, values.size())) {
-    if (const auto why = rejects({space}, *config)) return broken(*why);
+    if (const auto why = rejects(space, *config)) return broken(*why);
     return BestOfVariant{*std::move(config), BestOfVariant::Source::predicted};
   }
   if (auto best = best_recorded(question, space)) return *std::move(best);
   if (!values.empty()) {
     if (auto best = with_values(question, whole, space)) return *std::move(best);
   }
-  if (untuned && untuned->variant == variant && !rejects({space}, *untuned))
+  if (untuned && untuned->variant == variant && !rejects(space, *untuned))
     return BestOfVariant{*untuned, BestOfVariant::Source::predicted};
   if (auto config = predicted_of_variant(operation, space, problem, device))
     return BestOfVariant{*std::move(config), BestOfVariant::Source::predicted};

@@ -117,7 +117,7 @@ Result<MigratedConfig> Instance::migrate(const Config& stored) const {
 
 std::optional<std::string> Instance::rejects(const Config& config) const {
   for (const Variant& variant : operation_.variants) {
-    if (variant.name == config.variant) return kernels::rejects({alternative(variant)}, config);
+    if (variant.name == config.variant) return kernels::rejects(alternative(variant), config);
   }
   return kernels::rejects(alternatives(), config);  // the message lists the variants
 }

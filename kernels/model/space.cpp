@@ -22,13 +22,13 @@ namespace {
 
 /// Returns the index of a variant, or the number of alternatives if there is no variant of that
 /// name.
-std::size_t find_variant(const std::vector<Alternative>& alternatives, std::string_view variant) {
+std::size_t find_variant(std::span<const Alternative> alternatives, std::string_view variant) {
   const auto found = std::find_if(alternatives.begin(), alternatives.end(),
                                   [&](const auto& a) { return a.variant == variant; });
   return static_cast<std::size_t>(found - alternatives.begin());
 }
 
-std::string no_variant(const std::vector<Alternative>& alternatives, std::string_view variant) {
+std::string no_variant(std::span<const Alternative> alternatives, std::string_view variant) {
   std::vector<std::string_view> names;
   for (const Alternative& alternative : alternatives) names.push_back(alternative.variant);
   return fmt::format("variant \"{}\" is not one of {}", variant, fmt::join(names, ", "));
@@ -298,7 +298,7 @@ std::vector<Choice> Space::neighbours(Choice choice, bool adjacent) const {
   return found;
 }
 
-std::optional<std::string> rejects(const std::vector<Alternative>& alternatives,
+std::optional<std::string> rejects(std::span<const Alternative> alternatives,
                                    const Config& config) {
   const std::size_t position = find_variant(alternatives, config.variant);
   if (position == alternatives.size()) {
@@ -309,6 +309,10 @@ std::optional<std::string> rejects(const std::vector<Alternative>& alternatives,
   const auto broken = first_broken(alternative, config);
   if (!broken) return std::nullopt;
   return fmt::format("{}: {}", broken->constraint->name, broken->why);
+}
+
+std::optional<std::string> rejects(const Alternative& alternative, const Config& config) {
+  return rejects(std::span(&alternative, 1), config);
 }
 
 std::optional<std::string> Space::rejects(const Config& config) const {

@@ -75,8 +75,8 @@ struct Choice {
 /// Returns the first constraint that a configuration violates, as "name: reason", or std::nullopt
 /// if it is valid. A value that is not in its parameter's list violates "domain". Needs no Space,
 /// whose construction takes milliseconds.
-std::optional<std::string> rejects(const std::vector<Alternative>& alternatives,
-                                   const Config& config);
+std::optional<std::string> rejects(std::span<const Alternative> alternatives, const Config& config);
+std::optional<std::string> rejects(const Alternative& alternative, const Config& config);
 
 /// Explains why alternatives have no valid configuration: "variant: name: reason, or name: reason"
 /// of constraints whose removal alone would make one valid; or else "… and name: reason" of those

@@ -104,7 +104,7 @@ std::optional<Config> predicted_of_variant(const Operation& operation, const Alt
   BestPredicted best(prior);
   const auto& shape = prior.instance().shape();
   for (Config& config : operation.variant(variant.variant).defaults(shape, device)) {
-    if (!rejects({variant}, config)) best.add(std::move(config));
+    if (!rejects(variant, config)) best.add(std::move(config));
   }
   if (!best.empty()) return std::move(best).best();
   const Space space({variant});

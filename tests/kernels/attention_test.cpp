@@ -122,7 +122,7 @@ class AttentionKernel : public ::testing::TestWithParam<std::string> {
   std::optional<Config> default_of(const Variant& variant, const Problem& problem) const {
     const ProblemShape shape = built_in("attention").shape(problem);
     for (const Config& config : variant.defaults(shape, info_)) {
-      if (!rejects({variant.space(shape, info_)}, config)) return config;
+      if (!rejects(variant.space(shape, info_), config)) return config;
     }
     return std::nullopt;
   }

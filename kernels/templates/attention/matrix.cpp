@@ -293,7 +293,7 @@ bool fits_matrix_rows(const Shape& shape, const DeviceInfo& device) {
           ? cooperative_packed_defaults(shape, device)
           : packed_defaults(shape, device, MatrixKernel(shape, device));
   if (configs.empty()) return false;
-  const std::vector<Alternative> matrix{space(shape, device)};
+  const Alternative matrix = space(shape, device);
   return std::any_of(configs.begin(), configs.end(),
                      [&](const Config& config) { return !rejects(matrix, config); });
 }

@@ -57,7 +57,7 @@ std::int64_t MatrixKernel::shared_bytes(const Config& c) const {
                             : c["QREG"] == 1 ? std::max(own, tiles)
                                              : tiles;
   const std::int64_t waves = c["KWAVES"] > 1 ? wave_sums_bytes(c) : 0;
-  return std::max(walk, join_bytes(shape_, c, rows(c), waves));
+  return std::max(walk, join_bytes(shape_, c["SPLIT"], c["FOLD"], rows(c), waves));
 }
 
 std::int64_t MatrixKernel::least_registers(const Config& c) const {

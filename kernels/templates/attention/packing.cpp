@@ -18,11 +18,6 @@ namespace {
 // What a join in a cluster costs, in barriers of workgroups.
 constexpr double cluster_barriers = 20;
 
-/// Returns the number of tiles of a sequence's head, or KV head with PACK.
-std::int64_t tiles_of(const Shape& shape, const Config& c, std::int64_t rows) {
-  return shape.tiles(rows, packed_heads(shape, c));
-}
-
 /// Returns SPLIT: what fills the device `times` with slices of 256 keys and more, unless the last
 /// workgroup would then read more of the slices' sums than each reads of the keys.
 int split_for(const Shape& shape, const DeviceInfo& device, std::int64_t readers, std::int64_t rows,
@@ -54,25 +49,28 @@ std::vector<int> folds(const DeviceInfo& device) {
 }
 
 Constraint cluster_constraint() {
-  return {"cluster", fmt::format("there are no slices to FOLD, or more than {}", most_in_cluster),
-          p["FOLD"] != fold_in_cluster || (p["SPLIT"] > 1 && p["SPLIT"] <= most_in_cluster)};
+  return {"cluster",
+          fmt::format("there are no slices to FOLD, or more than {}", most_slices_in_cluster),
+          p["FOLD"] != fold_in_cluster || (p["SPLIT"] > 1 && p["SPLIT"] <= most_slices_in_cluster)};
 }
 
-std::int64_t join_bytes(const Shape& shape, const Config& config, std::int64_t rows,
+std::int64_t join_bytes(const Shape& shape, int split, int fold, std::int64_t rows,
                         std::int64_t wave_bytes) {
-  const std::int64_t slices =
-      config["SPLIT"] > 1 ? 4 * (slices_floats(rows, config["SPLIT"]) + 4) : 0;
-  if (config["FOLD"] != fold_in_cluster) return std::max(wave_bytes, slices);
+  const std::int64_t slices = split > 1 ? 4 * (slices_floats(rows, split) + 4) : 0;
+  if (fold != fold_in_cluster) return std::max(wave_bytes, slices);
   return wave_bytes + rows * (shape.v_dim + 8) * 4 + slices;
 }
 
-std::int64_t packed_heads(const Shape& shape, const Config& config) {
-  return config["PACK"] != 0 ? shape.group() : 1;
+std::int64_t packed_heads(const Shape& shape, bool pack) {
+  return pack ? shape.group() : 1;
 }
 
-std::int64_t readers_of(const Shape& shape, const Config& config, std::int64_t rows) {
-  return tiles_of(shape, config, rows) * shape.tile_sets() *
-         (shape.heads / packed_heads(shape, config));
+std::int64_t packed_heads(const Shape& shape, const Config& config) {
+  return packed_heads(shape, config["PACK"] != 0);
+}
+
+std::int64_t readers_of(const Shape& shape, std::int64_t packed, std::int64_t rows) {
+  return shape.tiles(rows, packed) * shape.tile_sets() * (shape.heads / packed);
 }
 
 std::vector<Constraint> packing_constraints(const Shape& shape, const DeviceInfo& device,
@@ -122,9 +120,10 @@ LaunchPlan packing_plan(const Shape& shape, const DeviceInfo& device, std::strin
                         const Config& config, Defines defines, std::int64_t rows,
                         std::int64_t threads) {
   add_parameters(defines, config);
-  defines.emplace_back("GROUP", std::to_string(packed_heads(shape, config)));
+  const std::int64_t packed = packed_heads(shape, config);
+  defines.emplace_back("GROUP", std::to_string(packed));
   const int split = config["SPLIT"];
-  const std::int64_t readers = readers_of(shape, config, rows);
+  const std::int64_t readers = readers_of(shape, packed, rows);
   LaunchPlan plan;
   const bool workspace = through_workspace(config);
   if (workspace) {
@@ -132,7 +131,7 @@ LaunchPlan packing_plan(const Shape& shape, const DeviceInfo& device, std::strin
     plan.workspace_bytes =
         plan.zeroed_bytes + static_cast<std::uint64_t>(slices_bytes(shape, readers * rows, split));
   }
-  const auto list = arguments(shape, tiles_of(shape, config, rows), workspace, plan.zeroed_bytes);
+  const auto list = arguments(shape, shape.tiles(rows, packed), workspace, plan.zeroed_bytes);
   plan.sources.push_back(kernel_source(device, name, defines, threads, list));
   const auto count = static_cast<std::uint64_t>(readers);
   plan.launches.push_back({0, grid(device, plan.sources[0], count, split), list});

@@ -13,24 +13,26 @@
 /// slices.glsl. `rows` are those of a tile.
 namespace greta::kernels::attention {
 
-constexpr int fold_in_cluster = 2;   ///< FOLD: slices are a cluster and join in shared memory
-constexpr int most_in_cluster = 16;  ///< workgroups
+constexpr int fold_in_cluster = 2;  ///< FOLD: slices are a cluster and join in shared memory
+/// Workgroups of a cluster of slices, of which some devices have more than most_in_cluster.
+constexpr int most_slices_in_cluster = 16;
 bool folds_in_clusters(const DeviceInfo& device);
 /// Returns the values of FOLD on the device.
 std::vector<int> folds(const DeviceInfo& device);
 /// Returns the constraint that a cluster has slices to FOLD, and not too many.
 Constraint cluster_constraint();
 
-/// Returns the size of shared memory in which a workgroup joins slices of `rows` rows, beside
-/// `wave_bytes` of the sums of its waves. Source of the layout: partial_sums.hip.
-std::int64_t join_bytes(const Shape& shape, const Config& config, std::int64_t rows,
+/// Returns the size of shared memory in which a workgroup joins SPLIT slices of `rows` rows with
+/// FOLD, beside `wave_bytes` of the sums of its waves. Source of the layout: partial_sums.hip.
+std::int64_t join_bytes(const Shape& shape, int split, int fold, std::int64_t rows,
                         std::int64_t wave_bytes);
 
 /// Returns the number of heads whose queries share a tile: with PACK those of a KV head, else one.
+std::int64_t packed_heads(const Shape& shape, bool pack);
 std::int64_t packed_heads(const Shape& shape, const Config& config);
 
-/// Returns the number of tiles. Each has SPLIT workgroups.
-std::int64_t readers_of(const Shape& shape, const Config& config, std::int64_t rows);
+/// Returns the number of tiles, each of which has SPLIT workgroups. `packed` heads share a tile.
+std::int64_t readers_of(const Shape& shape, std::int64_t packed, std::int64_t rows);
 
 /// Returns the constraints that tiles fit the grid and are not mostly idle, that there are heads to
 /// pack and keys to divide, and that the device can hold what slices leave.

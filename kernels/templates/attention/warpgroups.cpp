@@ -63,7 +63,14 @@ Alternative warpgroup_space(const Shape& shape, const DeviceInfo& device) {
                    "the sums of SPLIT slices",
                    shared / 1024),
        {{"BK", "GROUPS", "STAGES", "SPLIT", "FOLD"},
-        [=](const Config& c) { return warpgroup_shared_bytes(shape, c) <= shared; }}},
+        [=](const Config& c) {
+          const WarpgroupTile tile{.bk = c["BK"],
+                                   .groups = c["GROUPS"],
+                                   .stages = c["STAGES"],
+                                   .split = c["SPLIT"],
+                                   .fold = c["FOLD"]};
+          return warpgroup_shared_bytes(shape, tile) <= shared;
+        }}},
       {"registers",
        fmt::format("outputs, scores and weights, and {} more, need more registers than a thread "
                    "has",
@@ -77,13 +84,9 @@ Alternative warpgroup_space(const Shape& shape, const DeviceInfo& device) {
   return a;
 }
 
-struct Tile {
-  int bk, groups, stages, producer = 0, turns = 0;
-};
-
 /// Returns those tiles that were the fastest ones of some problems with such heads. `many`: of
 /// those with many rounds of workgroups.
-std::vector<Tile> tiles_of(const Shape& shape, bool many) {
+std::vector<WarpgroupTile> tiles_of(const Shape& shape, bool many) {
   const std::int64_t dim = shape.longest();
   if (dim > 128) return {{32, 1, 2}, {48, 1, 2}, {64, 1, 2}, {64, 1, 3}, {80, 2, 2, 1, 1}};
   if (dim > 96) {
@@ -109,42 +112,32 @@ int heads_of_cache(const Shape& shape, bool pack) {
   return 32 * of_head <= bytes ? 32 : default_heads_together(shape);
 }
 
-Config with_slices(const Shape& shape, const Tile& tile, int pack, int split, int fold) {
-  return {"warpgroups",
-          {{"BK", tile.bk},
-           {"GROUPS", tile.groups},
-           {"STAGES", tile.stages},
-           {"PRODUCER", tile.producer},
-           {"TURNS", tile.turns},
-           {"PACK", pack},
-           {"SPLIT", split},
-           {"FOLD", fold},
-           {"TOGETHER", heads_of_cache(shape, pack != 0)}}};
-}
-
-/// Returns the configurations to choose from: whole keys, and slices that fill the device up to
-/// twice.
-std::vector<Config> candidates(const Shape& shape, const DeviceInfo& device) {
-  constexpr int most_of_cluster = 8;  // larger ones wait for neighbouring units
+/// Returns the tiles to choose from: of whole keys, and of slices that fill the device up to twice.
+std::vector<WarpgroupTile> candidates(const Shape& shape, const DeviceInfo& device) {
   const std::int64_t least = ceil_div(shape.queries, rows_of_warpgroup) * shape.batch * shape.heads;
-  std::vector<Config> configs;
-  for (const Tile& tile : tiles_of(shape, least >= 6 * busy_workgroups(device))) {
+  const std::vector<int> slices = key_slices(), ways = folds(device);
+  std::vector<WarpgroupTile> list;
+  for (WarpgroupTile tile : tiles_of(shape, least >= 6 * busy_workgroups(device))) {
     // A producer's few registers don't hold what finding a page takes.
     if (tile.producer != 0 && shape.page > 0) continue;
-    for (int pack = 0; pack <= (shape.group() > 1 ? 1 : 0); ++pack) {
-      const Config whole = with_slices(shape, tile, pack, 1, 1);
-      const std::int64_t readers = readers_of(shape, whole, warpgroup_rows(whole));
-      for (const int split : key_slices()) {
+    for (tile.pack = 0; tile.pack <= (shape.group() > 1 ? 1 : 0); ++tile.pack) {
+      const bool pack = tile.pack != 0;
+      tile.together = heads_of_cache(shape, pack);
+      const std::int64_t readers = readers_of(shape, packed_heads(shape, pack), tile.rows());
+      for (const int split : slices) {
         const bool fills = readers * split <= 2 * busy_workgroups(device);
         if (split > 1 && (!fills || std::int64_t{2} * split * tile.bk > shape.capacity)) break;
-        for (const int fold : folds(device)) {
-          if (fold == fold_in_cluster && (split == 1 || split > most_of_cluster)) continue;
-          configs.push_back(with_slices(shape, tile, pack, split, fold));
+        tile.split = split;
+        for (const int fold : ways) {
+          // Larger clusters wait for neighbouring units.
+          if (fold == fold_in_cluster && (split == 1 || split > most_in_cluster)) continue;
+          tile.fold = fold;
+          list.push_back(tile);
         }
       }
     }
   }
-  return configs;
+  return list;
 }
 
 /// Returns the valid candidates that are predicted to be the fastest, and the smallest tile if it
@@ -153,43 +146,46 @@ std::vector<Config> warpgroup_defaults(const Shape& shape, const DeviceInfo& dev
   constexpr std::size_t most = 6;
   // Of few queries, other variants are known to be faster.
   if (!offers_warpgroups(shape, device) || are_few_packed_rows(shape, true)) return {};
-  std::vector<std::pair<double, Config>> predicted;
-  for (Config& config : candidates(shape, device)) {
-    const double cycles = warpgroup_cycles(shape, device, config);
-    predicted.emplace_back(cycles, std::move(config));
+  std::vector<std::pair<double, WarpgroupTile>> predicted;
+  for (const WarpgroupTile& tile : candidates(shape, device)) {
+    predicted.emplace_back(warpgroup_cycles(shape, device, tile), tile);
   }
   std::stable_sort(predicted.begin(), predicted.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
-  const std::vector<Alternative> space{warpgroup_space(shape, device)};
+  const Alternative space = warpgroup_space(shape, device);
   std::vector<Config> configs;
-  for (auto& [cycles, config] : predicted) {
-    if (configs.size() < most && !rejects(space, config)) configs.push_back(std::move(config));
+  const auto add_if_valid = [&](const WarpgroupTile& tile) {
+    Config config = warpgroup_config(tile);
+    if (!rejects(space, config)) configs.push_back(std::move(config));
+  };
+  for (const auto& [cycles, tile] : predicted) {
+    if (configs.size() < most) add_if_valid(tile);
   }
-  Config smallest = with_slices(shape, {32, 1, 2}, 0, 1, 1);
-  if (!rejects(space, smallest)) configs.push_back(std::move(smallest));
+  add_if_valid({.bk = 32, .groups = 1, .stages = 2, .together = heads_of_cache(shape, false)});
   return configs;
 }
 
 LaunchPlan warpgroup_plan(const Shape& shape, const DeviceInfo& device, const Config& config) {
-  LaunchPlan plan =
-      packing_plan(shape, device, "attention/warpgroups", config, problem_defines(shape),
-                   warpgroup_rows(config), warpgroup_threads(config));
+  const WarpgroupTile tile = warpgroup_tile(config);
+  LaunchPlan plan = packing_plan(shape, device, "attention/warpgroups", config,
+                                 problem_defines(shape), tile.rows(), tile.threads());
   plan.sources[0].dynamic_shared_bytes =
-      static_cast<std::uint32_t>(warpgroup_shared_bytes(shape, config));
+      static_cast<std::uint32_t>(warpgroup_shared_bytes(shape, tile));
   // NVRTC supports these instructions only under this name.
   compile_for_warpgroups(plan.sources[0], device);
   return plan;
 }
 
 KernelWork warpgroup_work(const Shape& shape, const DeviceInfo& device, const Config& config) {
-  const double groups = config["GROUPS"], queries = static_cast<double>(warpgroup_rows(config));
-  const double bk = config["BK"], in = bytes_of(shape.in, 1);
+  const WarpgroupTile tile = warpgroup_tile(config);
+  const double groups = tile.groups, queries = static_cast<double>(tile.rows());
+  const double bk = tile.bk, in = bytes_of(shape.in, 1);
   const auto dim = static_cast<double>(warpgroup_padded(shape.dim));
   const double both = dim + static_cast<double>(warpgroup_padded(shape.v_dim));
-  LaunchWork work = packing_work(shape, config, warpgroup_rows(config));
-  work.threads = static_cast<double>(warpgroup_threads(config));
-  work.shared_bytes = static_cast<double>(warpgroup_shared_bytes(shape, config));
-  work.registers = static_cast<double>(warpgroup_registers(shape, device, config));
+  LaunchWork work = packing_work(shape, config, tile.rows());
+  work.threads = static_cast<double>(tile.threads());
+  work.shared_bytes = static_cast<double>(warpgroup_shared_bytes(shape, tile));
+  work.registers = static_cast<double>(warpgroup_registers(shape, device, tile));
   work.matrix_flops = 2 * queries * bk * both * work.steps;
   work.warpgroups = true;
   work.vector_flops = flops_of_weight * queries * bk * work.steps;
@@ -197,11 +193,11 @@ KernelWork warpgroup_work(const Shape& shape, const DeviceInfo& device, const Co
   work.shared_traffic = work.steps * in * (both * bk * (1 + groups) + dim * queries);
   work.loads = work.read_bytes / 16;
   work.overlapped = true;
-  work.ahead_bytes *= 2 * (config["STAGES"] - 1);
+  work.ahead_bytes *= 2 * (tile.stages - 1);
   work.barriers += work.steps;
-  if (config["FOLD"] == fold_in_cluster) {
+  if (tile.fold == fold_in_cluster) {
     constexpr double barriers_of_join = 200;  // beside those of any cluster, by measurement
-    work.usable_units = usable_by_clusters(device, config["SPLIT"]);
+    work.usable_units = usable_by_clusters(device, tile.split);
     work.barriers += barriers_of_join;
   }
   return {work};
@@ -216,7 +212,7 @@ Variant warpgroups() {
       "the values of the tile before are multiplied",
       warpgroup_space, warpgroup_plan, warpgroup_defaults,
       [](const Shape& shape, const Config& c) {
-        return packing_divisions(shape, c, warpgroup_rows(c), "STAGES");
+        return packing_divisions(shape, c, warpgroup_tile(c).rows(), "STAGES");
       },
       warpgroup_work);
   variant.default_stands = true;

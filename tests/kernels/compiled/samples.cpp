@@ -72,7 +72,7 @@ std::optional<Config> just_rejected(const Alternative& all, const std::string& c
   std::erase_if(others.constraints, [&](const Constraint& c) { return c.name == constraint; });
   if (others.constraints.size() == all.constraints.size()) return std::nullopt;
   const Space wider({others});
-  const auto valid = [&](const Config& config) { return !rejects({all}, config); };
+  const auto valid = [&](const Config& config) { return !rejects(all, config); };
   for (int tries = 0; tries < 1000 && wider.count() > 0; ++tries) {
     const Choice drawn = wider.choice(random() % wider.count());
     if (valid(wider.config(drawn))) continue;
