@@ -98,6 +98,33 @@ json result_json(const StoredWinner& stored) {
           {"winner", winner}};
 }
 
+json energy_winner_json(const EnergyWinner& least) {
+  return {{"config", to_json(least.config)},
+          {"config_text", least.config.shown()},
+          {"is_default", least.is_default},
+          {"joules", energy_json(least.energy)},
+          {"default_joules", energy_json(least.default_energy)},
+          {"watts", json_number(least.energy.watts)},
+          {"launch_us", json_number(least.energy.us)},
+          {"source", least.energy.source}};
+}
+
+json vendor_json(const SessionResult& result) {
+  const VendorResult& vendor = *result.vendor;
+  const Trial* const trial = find_trial(result.trials, vendor.config, result.problem.key());
+  return {{"library", vendor.library},
+          {"config", to_json(vendor.config)},
+          {"config_text", vendor.config.shown()},
+          {"algorithm", trial ? algorithm_text(trial->kernels) : ""},
+          {"median_us", json_number(vendor.us)},
+          {"ratio", json_number(vendor.ratio.estimate)},
+          {"low", json_number(vendor.ratio.low)},
+          {"high", json_number(vendor.ratio.high)},
+          {"confidence", vendor.confidence},
+          {"rounds", vendor.rounds},
+          {"stored", vendor.stored}};
+}
+
 json report_json(const SessionResult& result, const std::string& database) {
   json object{{"format", "greta-tune 1"},
               {"greta_version", version()},
@@ -133,32 +160,8 @@ json report_json(const SessionResult& result, const std::string& database) {
     object["winner"]["tflops"] = result.work.flops / result.winner->measurement.median_us / 1e6;
     object["winner"]["gbps"] = result.work.bytes / result.winner->measurement.median_us / 1e3;
   }
-  if (result.energy_winner) {
-    const EnergyWinner& least = *result.energy_winner;
-    object["energy"] = {{"config", to_json(least.config)},
-                        {"config_text", least.config.shown()},
-                        {"is_default", least.is_default},
-                        {"joules", energy_json(least.energy)},
-                        {"default_joules", energy_json(least.default_energy)},
-                        {"watts", json_number(least.energy.watts)},
-                        {"launch_us", json_number(least.energy.us)},
-                        {"source", least.energy.source}};
-  }
-  if (result.vendor) {
-    const VendorResult& vendor = *result.vendor;
-    const Trial* const trial = find_trial(result.trials, vendor.config, result.problem.key());
-    object["vendor"] = {{"library", vendor.library},
-                        {"config", to_json(vendor.config)},
-                        {"config_text", vendor.config.shown()},
-                        {"algorithm", trial ? algorithm_text(trial->kernels) : ""},
-                        {"median_us", json_number(vendor.us)},
-                        {"ratio", json_number(vendor.ratio.estimate)},
-                        {"low", json_number(vendor.ratio.low)},
-                        {"high", json_number(vendor.ratio.high)},
-                        {"confidence", vendor.confidence},
-                        {"rounds", vendor.rounds},
-                        {"stored", vendor.stored}};
-  }
+  if (result.energy_winner) object["energy"] = energy_winner_json(*result.energy_winner);
+  if (result.vendor) object["vendor"] = vendor_json(result);
   if (result.pinned) object["pinned"] = to_json(*result.pinned);
   if (result.naive) object["naive"] = to_json(*result.naive);
   if (result.stand_in) {

@@ -126,11 +126,39 @@ std::int64_t filled_tiles(const Shape& shape, const Config& c) {
   return filled_lines(shape, c["BM"]) * tiles_along_n(shape, c);
 }
 
-Alternative space(const Shape& shape, const DeviceInfo& device) {
-  const std::int64_t shared = device.shared_memory_bytes, groups = most_workgroups(device);
+/// Reject tiles that the problem or the device cannot have, or that would be mostly idle.
+std::vector<Constraint> constraints_of_tiles(const Shape& shape, const DeviceInfo& device) {
   // What is valid for an m is valid for all that are looked up with it.
   const auto rows_of_bucket =
       static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(shape.m)));
+  return {
+      {"warpgroups",
+       fmt::format("the device has no warpgroup instructions on {}", to_string(shape.in)),
+       offered(shape, device)},
+      {"clusters", "the device has no clusters of workgroups",
+       p["SPLIT"] == 1 || has_clusters(device.architecture)},
+      {"slices", "gates and groups of rows have no slices: SPLIT must be 1",
+       p["SPLIT"] == 1 || !(shape.gated() || shape.grouped())},
+      {"math",
+       "ROUND=1 needs math rounded_weights, or A of bf16 and weights of mxfp4, which bf16 has "
+       "below 2^128; f16 does not have the range of mxfp4",
+       p["ROUND"] == 0 || may_round(shape)},
+      {"products", "with blocks, BN must be 64 x GROUPS",
+       !in_blocks(shape.format) || p["BN"] == p["GROUPS"] * product_cols},
+      {"groups", "GROUPS must divide BN into multiples of 64, two of these at most",
+       p["BN"] % (p["GROUPS"] * product_cols) == 0 && p["BN"] <= p["GROUPS"] * (2 * product_cols)},
+      {"tile_m",
+       fmt::format("BM must not exceed m, {}, rounded up to a power of two, unless it is 16",
+                   shape.m),
+       p["BM"] <= rows_of_bucket || p["BM"] == 16},
+      {"tile_n",
+       fmt::format("BN must not be twice the product's columns, {}, or more, unless it is 64",
+                   shape.products()),
+       p["BN"] < 2 * shape.products() || p["BN"] == 64}};
+}
+
+Alternative space(const Shape& shape, const DeviceInfo& device) {
+  const std::int64_t shared = device.shared_memory_bytes, groups = most_workgroups(device);
   // BM x BN   tile of C of a workgroup
   // GROUPS    warpgroups that share its columns
   // STAGES    steps of 128 k in shared memory
@@ -147,47 +175,24 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
                  {"ROUND", {0, 1}}},
                 {storage_constraint(shape.halves(), shape.out, device), no_norm(shape),
                  rows_of_weights(shape)}};
-  append(
-      a.constraints,
-      {{"warpgroups",
-        fmt::format("the device has no warpgroup instructions on {}", to_string(shape.in)),
-        offered(shape, device)},
-       {"clusters", "the device has no clusters of workgroups",
-        p["SPLIT"] == 1 || has_clusters(device.architecture)},
-       {"slices", "gates and groups of rows have no slices: SPLIT must be 1",
-        p["SPLIT"] == 1 || !(shape.gated() || shape.grouped())},
-       {"math",
-        "ROUND=1 needs math rounded_weights, or A of bf16 and weights of mxfp4, which bf16 has "
-        "below 2^128; f16 does not have the range of mxfp4",
-        p["ROUND"] == 0 || may_round(shape)},
-       {"products", "with blocks, BN must be 64 x GROUPS",
-        !in_blocks(shape.format) || p["BN"] == p["GROUPS"] * product_cols},
-       {"groups", "GROUPS must divide BN into multiples of 64, two of these at most",
-        p["BN"] % (p["GROUPS"] * product_cols) == 0 && p["BN"] <= p["GROUPS"] * (2 * product_cols)},
-       {"tile_m",
-        fmt::format("BM must not exceed m, {}, rounded up to a power of two, unless it is 16",
-                    shape.m),
-        p["BM"] <= rows_of_bucket || p["BM"] == 16},
-       {"tile_n",
-        fmt::format("BN must not be twice the product's columns, {}, or more, unless it is 64",
-                    shape.products()),
-        p["BN"] < 2 * shape.products() || p["BN"] == 64},
-       {"split",
-        fmt::format("SPLIT must divide BM, not exceed the steps of 128 of k, {}, and have "
-                    "RESIDENT=0",
-                    shape.k),
-        p["SPLIT"] == 1 || (p["BM"] % p["SPLIT"] == 0 && p["RESIDENT"] == 0 &&
-                            p["SPLIT"] <= ceil_div(shape.k, step))},
-       {"grid", fmt::format("C has more than {} workgroups", groups),
-        ceil_div(shape.products(), p["BN"]) * launched_lines(shape, p["BM"]) <= groups},
-       {"shared_memory",
-        fmt::format("STAGES of both operands, and stored sums, must fit {} KiB", shared / 1024),
-        {{"BM", "BN", "STAGES", "GROUPS", "SPLIT"},
-         [=](const Config& c) { return shared_bytes(shape, c) <= shared; }}},
-       {"registers",
-        "sums and operands need more registers than a thread has",
-        {{"BM", "BN", "GROUPS", "ROUND"},
-         [=](const Config& c) { return has_registers(shape, c); }}}});
+  append(a.constraints, constraints_of_tiles(shape, device));
+  append(a.constraints,
+         {{"split",
+           fmt::format("SPLIT must divide BM, not exceed the steps of 128 of k, {}, and have "
+                       "RESIDENT=0",
+                       shape.k),
+           p["SPLIT"] == 1 || (p["BM"] % p["SPLIT"] == 0 && p["RESIDENT"] == 0 &&
+                               p["SPLIT"] <= ceil_div(shape.k, step))},
+          {"grid", fmt::format("C has more than {} workgroups", groups),
+           ceil_div(shape.products(), p["BN"]) * launched_lines(shape, p["BM"]) <= groups},
+          {"shared_memory",
+           fmt::format("STAGES of both operands, and stored sums, must fit {} KiB", shared / 1024),
+           {{"BM", "BN", "STAGES", "GROUPS", "SPLIT"},
+            [=](const Config& c) { return shared_bytes(shape, c) <= shared; }}},
+          {"registers",
+           "sums and operands need more registers than a thread has",
+           {{"BM", "BN", "GROUPS", "ROUND"},
+            [=](const Config& c) { return has_registers(shape, c); }}}});
   return a;
 }
 

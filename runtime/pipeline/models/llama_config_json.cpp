@@ -236,6 +236,28 @@ std::vector<std::int32_t> ends_of(const JsonFields& fields) {
   return ids;
 }
 
+/// Sets the formats of quantised matrices, by quantization_config.
+void read_formats(const JsonFields& fields, LlamaConfig& config) {
+  const auto scaled = scaled_weights_of(fields);
+  const auto packed = scaled ? std::nullopt : packed_weights_of(fields);
+  if (packed && packed->reordered && config.experts.count > 0) {
+    fields.refuse("quantization_config: experts must not be in activation order (desc_act)");
+  }
+  if ((!scaled || scaled->weights_only) && !packed) return;
+  MatrixFormat format = scaled ? MatrixFormat{.scaled = scaled->format} : packed->format();
+  const MatrixFormat down = format;  // which has the order of hidden units
+  format.order = packed && packed->reordered ? 1 : 0;
+  config.formats.layers.assign(static_cast<std::size_t>(config.layers),
+                               {format, format, format, format, format, format, down, {}, {}});
+  // Others of fp8 become numbers.
+  const bool kept = packed || !scaled->format.blocks || config.has_whole_blocks();
+  for (std::int64_t i = 0; kept && i < config.layers; ++i) {
+    if (!config.has_experts(i)) continue;
+    LlamaLayerFormats& layer = config.formats.layers[static_cast<std::size_t>(i)];
+    layer.expert_gate_up = layer.expert_down = format;
+  }
+}
+
 }  // namespace
 
 LlamaConfig llama_config_from_json(std::string_view text, const std::string& name) {
@@ -293,25 +315,7 @@ LlamaConfig llama_config_from_json(std::string_view text, const std::string& nam
     fields.refuse(error.what());
   }
   read_dense_layers(fields, config);
-  const auto scaled = scaled_weights_of(fields);
-  const auto packed = scaled ? std::nullopt : packed_weights_of(fields);
-  if (packed && packed->reordered && config.experts.count > 0) {
-    fields.refuse("quantization_config: experts must not be in activation order (desc_act)");
-  }
-  if ((scaled && !scaled->weights_only) || packed) {
-    MatrixFormat format = scaled ? MatrixFormat{.scaled = scaled->format} : packed->format();
-    const MatrixFormat down = format;  // which has the order of hidden units
-    format.order = packed && packed->reordered ? 1 : 0;
-    config.formats.layers.assign(static_cast<std::size_t>(config.layers),
-                                 {format, format, format, format, format, format, down, {}, {}});
-    // Others of fp8 become numbers.
-    const bool kept = packed || !scaled->format.blocks || config.has_whole_blocks();
-    for (std::int64_t i = 0; kept && i < config.layers; ++i) {
-      if (!config.has_experts(i)) continue;
-      LlamaLayerFormats& layer = config.formats.layers[static_cast<std::size_t>(i)];
-      layer.expert_gate_up = layer.expert_down = format;
-    }
-  }
+  read_formats(fields, config);
   return config;
 }
 

@@ -171,7 +171,7 @@ int list_energy(const TunedDb& db, bool as_json) {
   return end_of_reading(db, exit_done);
 }
 
-int list(const ListOptions& options) {
+void check_options(const ListOptions& options) {
   if (options.json + options.csv + options.csv_wide > 1)
     throw CommandError(exit_usage, "--json, --csv and --csv-wide: only one of them");
   if (options.counters && (options.csv || options.csv_wide || options.energy))
@@ -179,24 +179,32 @@ int list(const ListOptions& options) {
                        "--counters: text or --json; --csv, --csv-wide and --energy are of results");
   if (options.counters && (options.results.stale || options.results.fresh))
     throw CommandError(exit_usage, "--counters: --stale and --fresh are of results");
+}
+
+Table table_of_results() {
+  using Align = Table::Align;
+  return Table({{"problem"},
+                {"device"},
+                {"variant"},
+                {"time", Align::right},
+                {"rate", Align::right},
+                {"roofline", Align::right},
+                {"speedup", Align::right},
+                {"ties", Align::right},
+                {"repeated"},
+                {"regret", Align::right},
+                {"date"},
+                {"state"}});
+}
+
+int list(const ListOptions& options) {
+  check_options(options);
   const ResultFilter filter = read_filter(options.results);
   const TunedDb db = open_database(options.results.db, TunedDb::Mode::read_only);
   if (options.counters) return list_counters(db, filter, options.json);
   if (options.energy) return list_energy(db, options.json);
   auto judge = make_judge(options.probe);
-  using Align = Table::Align;
-  Table table({{"problem"},
-               {"device"},
-               {"variant"},
-               {"time", Align::right},
-               {"rate", Align::right},
-               {"roofline", Align::right},
-               {"speedup", Align::right},
-               {"ties", Align::right},
-               {"repeated"},
-               {"regret", Align::right},
-               {"date"},
-               {"state"}});
+  Table table = table_of_results();
   auto objects = nlohmann::json::array();
   std::vector<MeasuredResult> rows;
   std::size_t stale_count = 0;
