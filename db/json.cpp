@@ -298,19 +298,6 @@ Json to_json(const Measurement& measurement) {
   return object;
 }
 
-Counters counters_from_json(const Json& json) {
-  const Reader reader(json, "counters");
-  Counters counters;
-  counters.source = reader.text("source");
-  counters.passes = reader.integer<int>("passes");
-  counters.cold = reader.boolean("cold");
-  for (const auto& [name, value] : reader.at("figures").items()) {
-    if (!value.is_number()) throw Error("counters: figures: " + name + ": must be a number");
-    counters.figures[name] = value.get<double>();
-  }
-  return counters;
-}
-
 Measurement measurement_from_json(const Json& json) {
   const Reader reader(json, "measurement");
   Measurement measurement;

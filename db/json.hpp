@@ -22,7 +22,6 @@ CardState card_state_from_json(const nlohmann::json& json);
 nlohmann::json to_json(const Measurement& measurement);
 /// Figures that the GPU does not count are missing.
 nlohmann::json to_json(const Counters& counters);
-Counters counters_from_json(const nlohmann::json& json);
 nlohmann::json to_json(const std::vector<KernelFigures>& kernels);
 nlohmann::json to_json(const Trial& trial);
 nlohmann::json to_json(const Winner& winner);

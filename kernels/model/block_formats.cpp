@@ -271,13 +271,6 @@ static_assert(decoders.size() == block_format_table.size());
 
 }  // namespace
 
-std::optional<BlockFormat> block_format_from_string(std::string_view name) {
-  for (const BlockFormatTraits& format : block_format_table) {
-    if (format.name == name) return format.format;
-  }
-  return std::nullopt;
-}
-
 void decode_blocks(BlockFormat format, const std::byte* data, std::size_t blocks, double* values) {
   const BlockFormatTraits& size = block_traits(format);
   const auto decode = decoders.at(static_cast<std::size_t>(format));

@@ -123,7 +123,6 @@ constexpr const BlockFormatTraits& block_traits(BlockFormat format) {
 constexpr std::string_view to_string(BlockFormat format) {
   return block_traits(format).name;
 }
-std::optional<BlockFormat> block_format_from_string(std::string_view name);
 
 /// Writes the elements of `blocks` consecutive blocks to `values`, as exact real numbers: every
 /// product and difference of a format's formula is exact in FP64. A scale that is infinite or NaN

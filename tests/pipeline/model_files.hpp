@@ -34,14 +34,18 @@ inline std::string read_file(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
+inline std::vector<double> values_of(const runtime::WeightView& view) {
+  std::vector<double> values(view.elements());
+  view.read(0, values.size(), values.data());
+  return values;
+}
+
 /// Returns the sum of all weights. It reads every byte, so that a view outside its file is
 /// detected.
 inline double sum_of(const runtime::LlamaModel& model) {
   double sum = 0;
   const auto add = [&](const runtime::WeightView& view) {
-    std::vector<double> values(view.elements());
-    view.read(0, values.size(), values.data());
-    for (const double value : values) sum += value;
+    for (const double value : values_of(view)) sum += value;
   };
   add(model.weights.embedding);
   for (const runtime::LlamaLayer& layer : model.weights.layers) {

@@ -40,8 +40,7 @@ class Gguf : public testing::Test {
     for (std::size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], want[i], 1e-9) << i;
   }
   static std::vector<float> rounded(const WeightView& view) {
-    std::vector<double> values(view.elements());
-    view.read(0, values.size(), values.data());
+    const std::vector<double> values = values_of(view);
     return {values.begin(), values.end()};
   }
   TemporaryFolder folder_;

@@ -64,10 +64,8 @@ TEST(PackedWeights, AreThoseThatWerePacked) {
                                        {&layer.up, "mlp.up"},
                                        {&layer.down, "mlp.down"}}) {
         EXPECT_EQ(view->format(), format) << name;
-        std::vector<double> got(view->elements());
-        view->read(0, got.size(), got.data());
-        EXPECT_EQ(got, values.at("model.layers." + std::to_string(i) + "." + name + "_proj.weight"))
-            << name;
+        const std::string key = "model.layers." + std::to_string(i) + "." + name + "_proj.weight";
+        EXPECT_EQ(values_of(*view), values.at(key)) << name;
       }
     }
     EXPECT_FALSE(model.weights.head.quantised());
@@ -92,9 +90,7 @@ TEST(PackedWeights, LargerGroupsAreSeveralWithTheSameScale) {
       const LlamaModel model = load_llama(folder.path());
       const WeightView& down = model.weights.layers[1].down;
       EXPECT_EQ(down.format(), (MatrixFormat{WeightFormat::int4, 128, true}));
-      std::vector<double> got(down.elements());
-      down.read(0, got.size(), got.data());
-      EXPECT_EQ(got, values.at("model.layers.1.mlp.down_proj.weight"));
+      EXPECT_EQ(values_of(down), values.at("model.layers.1.mlp.down_proj.weight"));
     }
   }
 }
@@ -125,21 +121,18 @@ TEST(PackedWeights, GroupsThatAreNotConsecutive) {
     const auto of = [&](const std::string& name) {
       return values.at("model.layers.1." + name + "_proj.weight");
     };
-    const auto read = [](const WeightView& view, std::size_t first, std::size_t count) {
-      std::vector<double> got(count);
-      view.read(first, count, got.data());
-      return got;
-    };
-    const auto all = [&](const WeightView& view) { return read(view, 0, view.elements()); };
-    EXPECT_EQ(all(layer.wq), of("self_attn.q"));
-    EXPECT_EQ(all(layer.wo), of("self_attn.o"));
-    const auto some = of("self_attn.q");  // from within a row to within another one
-    EXPECT_EQ(read(layer.wq, 100, 300), std::vector(some.begin() + 100, some.begin() + 400));
+    const auto all = of("self_attn.q");
+    EXPECT_EQ(values_of(layer.wq), all);
+    EXPECT_EQ(values_of(layer.wo), of("self_attn.o"));
+    std::vector<double> some(300);  // from within a row to within another one
+    layer.wq.read(100, some.size(), some.data());
+    EXPECT_EQ(some, std::vector(all.begin() + 100, all.begin() + 400));
     const auto hidden = static_cast<std::size_t>(layer.down.cols);
     const auto dim = static_cast<std::size_t>(layer.down.rows);
     const auto units = by_groups(kind.groups_of("model.layers.1.mlp.down_proj.weight", 256));
     const auto gate = of("mlp.gate"), up = of("mlp.up"), down = of("mlp.down");
-    const auto gates = all(layer.gate), ups = all(layer.up), downs = all(layer.down);
+    const auto gates = values_of(layer.gate), ups = values_of(layer.up),
+               downs = values_of(layer.down);
     for (std::size_t unit = 0; unit < hidden; ++unit) {
       for (std::size_t i = 0; i < dim; ++i) {
         ASSERT_EQ(gates[unit * dim + i], gate[units[unit] * dim + i]);
@@ -230,17 +223,22 @@ TEST(PackedWeights, RowsOfCompressedTensorsStayInTheirFile) {
   }
 }
 
+/// Expects a file to be refused if a tensor of one matrix is changed.
+void expect_refused_tensor(const TinyPacked& packed, const std::string& suffix, const auto& change,
+                           const char* words) {
+  const TemporaryFolder folder;
+  packed.write(folder.path());
+  std::vector<FileTensor> tensors = packed.tensors(nullptr);
+  for (FileTensor& tensor : tensors) {
+    if (tensor.name == "model.layers.1.mlp.up_proj." + suffix) change(tensor);
+  }
+  write_file(folder / "model.safetensors", safetensors_of(tensors));
+  expect_refused([&] { load_llama(folder.path()); }, words);
+}
+
 TEST(PackedWeights, TensorsOfCompressedTensorsThatDoNotFit) {
-  const TinyPacked packed{.method = "compressed-tensors"};
-  const auto refused = [&](const std::string& suffix, const auto& change, const char* words) {
-    const TemporaryFolder folder;
-    packed.write(folder.path());
-    std::vector<FileTensor> tensors = packed.tensors(nullptr);
-    for (FileTensor& tensor : tensors) {
-      if (tensor.name == "model.layers.1.mlp.up_proj.weight_" + suffix) change(tensor);
-    }
-    write_file(folder / "model.safetensors", safetensors_of(tensors));
-    expect_refused([&] { load_llama(folder.path()); }, words);
+  const auto refused = [](const std::string& suffix, const auto& change, const char* words) {
+    expect_refused_tensor({.method = "compressed-tensors"}, "weight_" + suffix, change, words);
   };
   refused(
       "packed",
@@ -336,25 +334,15 @@ TEST(PackedWeights, OrdersAreAligned) {
   ASSERT_EQ(keys.rows, 2);
   ASSERT_NE(keys.order, nullptr);
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(keys.order) % alignof(std::int32_t), 0U);
-  std::vector<double> got(keys.elements());
-  keys.read(0, got.size(), got.data());
-  EXPECT_EQ(got, values["model.layers.0.self_attn.k_proj.weight"]);
+  EXPECT_EQ(values_of(keys), values["model.layers.0.self_attn.k_proj.weight"]);
 }
 
 TEST(PackedWeights, TensorsThatCannotBeRepacked) {
   TinyPacked packed;
   packed.method = "gptq";
   packed.extras = true;
-  const std::string prefix = "model.layers.1.mlp.up_proj.";
   const auto refused = [&](const std::string& suffix, const auto& change, const char* words) {
-    const TemporaryFolder folder;
-    packed.write(folder.path());
-    std::vector<FileTensor> tensors = packed.tensors(nullptr);
-    for (FileTensor& tensor : tensors) {
-      if (tensor.name == prefix + suffix) change(tensor);
-    }
-    write_file(folder / "model.safetensors", safetensors_of(tensors));
-    expect_refused([&] { load_llama(folder.path()); }, words);
+    expect_refused_tensor(packed, suffix, change, words);
   };
   refused(
       "qweight", [](FileTensor& t) { t.name += "x"; }, "has no tensor");

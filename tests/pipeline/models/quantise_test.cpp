@@ -17,12 +17,6 @@ namespace {
 
 using namespace greta::runtime;
 
-std::vector<double> values_of(const WeightView& view) {
-  std::vector<double> values(view.elements());
-  view.read(0, values.size(), values.data());
-  return values;
-}
-
 LlamaModel tiny(const TemporaryFolder& folder, std::int64_t hidden = 256) {
   TinyLlama{.dim = 128, .hidden = hidden}.write(folder.path());
   return load_llama(folder.path());

@@ -37,8 +37,7 @@ TEST_F(ScaledWeights, IntegersAreTimesTheScalesOfTheirRows) {
     EXPECT_EQ(view.format(),
               (MatrixFormat{.scaled = kernels::ScaledFormat{kernels::ByteFormat::int8}}));
     EXPECT_EQ(llama_config_from_file(folder_ / "config.json").formats.layer(1).down, view.format());
-    std::vector<double> got(view.elements());
-    view.read(0, got.size(), got.data());
+    const std::vector<double> got = values_of(view);
     const std::string name = "model.layers.1.mlp.down_proj.weight";
     std::map<std::string, FileTensor> stored;
     for (const FileTensor& tensor : file.tensors()) stored[tensor.name] = tensor;
