@@ -94,13 +94,14 @@ std::int64_t block_registers(const Shape& shape) {
 /// of a group unless weights are rounded, operands, and scales and zero points of two steps, or
 /// parts of blocks.
 std::int64_t least_registers(const Shape& shape, const Config& config) {
-  constexpr std::int64_t addresses = 40;
+  constexpr std::int64_t addresses = 40, beside_scaled_sums = 24;  // by NVRTC
   const std::int64_t products = products_of(config), group = shape.group;
   const bool rounds = config["ROUND"] != 0;
   const std::int64_t sums = config["BM"] / 2 * (products + (rounds ? 0 : 1));
   if (in_blocks(shape.format)) return sums + 16 + block_registers(shape) + addresses;
   const std::int64_t operands = rounds ? step / 4 : group / 4;
-  return sums + operands + products * (step / group) * (shape.zeros ? 8 : 4) + addresses;
+  return sums + operands + products * (step / group) * (shape.zeros ? 8 : 4) +
+         (rounds ? addresses : beside_scaled_sums);
 }
 
 /// Returns whether a thread has these registers: some of those of the warpgroup that copies.
