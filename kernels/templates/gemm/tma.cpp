@@ -12,6 +12,7 @@
 #include "kernels/templates/gemm/plan.hpp"
 #include "kernels/templates/gemm/space.hpp"
 #include "kernels/templates/gemm/tensor_maps.hpp"
+#include "kernels/templates/gemm/tma_defaults.hpp"
 #include "kernels/templates/gemm/tma_kernel.hpp"
 #include "kernels/templates/gemm/variant.hpp"
 #include "kernels/templates/gemm/work.hpp"
@@ -19,19 +20,6 @@
 /// GEMM, also of groups, by warpgroups that read what one thread copies in boxes: NVIDIA's sm_90.
 namespace greta::kernels::gemm {
 namespace {
-
-/// Returns the number of clusters, of one workgroup or several, along m and along n.
-std::int64_t clusters_along_m(const Shape& shape, const Config& c) {
-  return launched_lines(shape, std::int64_t{c["BM"]} * c["CLUSTER_M"]);
-}
-
-std::int64_t clusters_along_n(const Shape& shape, const Config& c) {
-  return ceil_div(shape.products(), std::int64_t{c["BN"]} * c["CLUSTER_N"]);
-}
-
-std::int64_t cluster_count(const Shape& shape, const Config& c) {
-  return clusters_along_m(shape, c) * clusters_along_n(shape, c);
-}
 
 std::vector<Constraint> tile_constraints(const Shape& shape, const DeviceInfo& device,
                                          const TmaKernel& kernel) {
@@ -89,7 +77,7 @@ struct StreamedTiles {
 /// as many run as have four K steps each.
 StreamedTiles streamed_tiles(const Shape& shape, const Config& c, std::int64_t resident) {
   constexpr std::int64_t least_steps = 4;
-  const std::int64_t all = cluster_count(shape, c), steps = ceil_div(shape.k, c["BK"]);
+  const std::int64_t all = TmaKernel::clusters(shape, c), steps = ceil_div(shape.k, c["BK"]);
   const std::int64_t running = std::min(resident, std::max(all, all * steps / least_steps));
   const std::int64_t rest = all % running;
   return {running, rest == 0 ? 0 : all < running ? all : rest + running, steps};
@@ -232,122 +220,20 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
   if (early_b) product.early_operands = {1};
   if (config["FOLD"] != 2) {
     constexpr std::size_t tiles_m = 11, tiles_n = 12;  // indices into the argument block
-    const std::int64_t all = cluster_count(shape, config);
+    const std::int64_t all = TmaKernel::clusters(shape, config);
     const std::int64_t running = config["STREAM_K"] != 0   ? streamed.workgroups
                                  : config["RESIDENT"] != 0 ? std::min(all, resident)
                                                            : all;
     product.grid = grid(device, plan.sources[product.source],
                         static_cast<std::uint64_t>(running * cluster), config["SPLIT"]);
-    product.arguments[tiles_m] = static_cast<std::uint32_t>(clusters_along_m(shape, config));
-    product.arguments[tiles_n] = static_cast<std::uint32_t>(clusters_along_n(shape, config));
+    product.arguments[tiles_m] =
+        static_cast<std::uint32_t>(TmaKernel::clusters_along_m(shape, config));
+    product.arguments[tiles_n] =
+        static_cast<std::uint32_t>(TmaKernel::clusters_along_n(shape, config));
   }
   add_tensor_maps(product.arguments, shape, {kernel.lines_a(config), kernel.lines_b(config)});
   declare_arguments(plan.sources[product.source], product.arguments);
   return plan;
-}
-
-/// A tile, and the warpgroups that compute it.
-struct Tile {
-  int bm, bn, bk, groups;
-};
-
-/// Returns tiles with the operands of as many K steps as shared memory has room for. Of tiles that
-/// cost the same, the first one is the default. Tiles of 192 rows are of three warpgroups
-/// (results/2026-11-27-nvidia-h200-few-rows-f32). Other tiles of 80 to 208 rows, which are columns
-/// of the warpgroups' products, multiply rows past a group's end, too. Those of 208, 96 and 80 rows
-/// are for products of one or two rows of tiles: for more they are measured to be slower than the
-/// models say (results/2026-11-27-nvidia-h200-fresh), and so are all of them with a short k. Tiles
-/// of 72 to 152 rows in other steps have 64 columns, for products of up to eight rows of tiles
-/// (results/2026-11-29-nvidia-h200-gemm-tails).
-std::vector<Tile> default_tiles(const Shape& shape) {
-  std::vector<Tile> tiles;
-  for (int bn = 256; bn >= 64; bn -= 16) tiles.push_back({128, bn, 64, 2});
-  tiles.push_back({256, 128, 64, 2});
-  if (!shape.grouped()) {
-    for (int bn = 192; bn >= 64; bn -= 16) tiles.push_back({192, bn, 64, 3});
-  }
-  for (const int bm : {208, 160, 144, 112, 96, 80}) {
-    const bool for_many_rows = bm >= 112 && bm <= 160 && shape.k >= 1024;
-    if (shape.grouped() || (shape.m > 2 * bm && !for_many_rows)) continue;
-    for (const int bn : {256, 128}) tiles.push_back({bm, bn, 64, 2});
-    if (shape.m <= 2 * bm) tiles.push_back({bm, 64, 64, 1});
-  }
-  for (const int bm : {152, 136, 120, 104, 88, 72}) {
-    if (!shape.grouped() && shape.m <= 8 * bm) tiles.push_back({bm, 64, 64, 1});
-  }
-  for (int bn = 256; bn >= 64; bn -= 16) tiles.push_back({64, bn, 64, 1});
-  for (const int bm : {48, 40, 32, 24, 16, 8}) {
-    tiles.push_back({bm, 128, 64, 2});
-    tiles.push_back({bm, 64, 128, 1});
-  }
-  return tiles;
-}
-
-/// A cluster of workgroups, by its rows and columns.
-struct Cluster {
-  int m = 1, n = 1;
-};
-
-Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile, int split,
-                 const Cluster& cluster) {
-  const TmaKernel kernel(shape, device);
-  Config config{"tma",
-                {{"BM", tile.bm},
-                 {"BN", tile.bn},
-                 {"BK", tile.bk},
-                 {"GROUPS", tile.groups},
-                 {"PINGPONG", 0},
-                 {"STAGES", 2},
-                 {"CLUSTER_M", cluster.m},
-                 {"CLUSTER_N", cluster.n},
-                 {"RESIDENT", 0},
-                 {"SWIZZLE", 8},
-                 {"WALK", 0},
-                 {"SPLIT", split},
-                 {"FOLD", split == 1                 ? 0
-                          : split <= most_in_cluster ? 2
-                                                     : 1},
-                 {"ALIGN", has_odd_lines(shape) ? 1 : 0},
-                 {"DYNAMIC", 0},
-                 {"STREAM_K", 0}}};
-  const int blocks = TmaKernel::cluster(config);
-  if (split == 1 && cluster_count(shape, config) > resident_clusters(device, blocks)) {
-    config.value("RESIDENT") = 1;
-    // Tiles of groups of rows take different times.
-    config.value("DYNAMIC") = shape.grouped() && blocks == 1 ? 1 : 0;
-  }
-  raise_stages(config, 10, device, [&](const Config& c) { return kernel.shared_bytes(c); });
-  return config;
-}
-
-/// Appends configurations of a tile with larger clusters, where these have all tiles at once.
-void append_larger_clusters(const Shape& shape, const DeviceInfo& device, const Tile& tile,
-                            std::vector<Config>& configs) {
-  static constexpr Cluster clusters[] = {{2, 2}, {4, 1}, {1, 4}, {4, 2}, {2, 4}};
-  for (const Cluster& cluster : clusters) {
-    Config config = config_of(shape, device, tile, 1, cluster);
-    if (config["RESIDENT"] == 0) configs.push_back(std::move(config));
-  }
-}
-
-std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
-  if (!TmaKernel(shape, device).offered()) return {};
-  const std::vector<Tile> tiles = default_tiles(shape);
-  std::vector<TileExtents> extents;
-  for (const Tile& tile : tiles) {
-    extents.push_back({tile.bm, tile.bn, tile.bk, std::max(tile.bm, warpgroup_rows)});
-  }
-  const bool shares =
-      !shape.several() && between_cache_lines(shape) && has_clusters(device.architecture);
-  std::vector<Config> configs, larger;
-  for (const auto& [tile, split] : cheapest_first(shape, device, extents)) {
-    const Tile& of = tiles[tile];
-    const bool pairs = shares && split == 1 && of.bm >= warpgroup_rows && shape.m > of.bm;
-    configs.push_back(config_of(shape, device, of, split, {pairs ? 2 : 1, 1}));
-    if (pairs) append_larger_clusters(shape, device, of, larger);
-  }
-  configs.insert(configs.end(), larger.begin(), larger.end());
-  return configs;
 }
 
 /// Returns how many lines along k, whole ones of the cache, take as long to fetch as an operand's
@@ -375,7 +261,7 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   // Clusters at the edges have workgroups without a tile.
   work.workgroups =
       static_cast<double>(filled_lines(shape, std::int64_t{config["BM"]} * config["CLUSTER_M"]) *
-                          clusters_along_n(shape, config) * config["CLUSTER_M"] *
+                          TmaKernel::clusters_along_n(shape, config) * config["CLUSTER_M"] *
                           config["CLUSTER_N"] * config["SPLIT"]);
   work.loads /= 64;  // one instruction for a box
   work.read_bytes = work.steps * bk * 2 *
@@ -427,7 +313,7 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
 /// more.
 std::vector<Division> divisions(const Shape& shape, const Config& config) {
   std::vector<Division> list = divisions_of_tiles(shape, config);
-  const bool one = config["STREAM_K"] != 0 && cluster_count(shape, config) == 1;
+  const bool one = config["STREAM_K"] != 0 && TmaKernel::clusters(shape, config) == 1;
   list.push_back({"K steps of a streamed tile", ceil_div(shape.k, config["BK"]), one ? 11 : 1});
   return list;
 }
@@ -437,7 +323,7 @@ std::vector<Division> divisions(const Shape& shape, const Config& config) {
 Variant tma() {
   Variant variant = make_variant<Shape>(
       "tma", "on matrix cores: warpgroups compute a tile, which one thread copies in boxes", space,
-      plan, defaults, divisions);
+      plan, tma_defaults, divisions);
   variant.migrations = {added("DYNAMIC", 0), added("STREAM_K", 0)};
   variant.kernels_by = "STREAM_K";
   set_work<Shape>(variant, work);

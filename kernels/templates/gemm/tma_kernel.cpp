@@ -44,6 +44,18 @@ bool TmaKernel::has_parts(const Config& c) {
   return (swapped(c) ? c["BN"] : c["BM"]) % (groups_of_tile(c) * warpgroup_rows) == 0;
 }
 
+std::int64_t TmaKernel::clusters_along_m(const Shape& shape, const Config& c) {
+  return launched_lines(shape, std::int64_t{c["BM"]} * c["CLUSTER_M"]);
+}
+
+std::int64_t TmaKernel::clusters_along_n(const Shape& shape, const Config& c) {
+  return ceil_div(shape.products(), std::int64_t{c["BN"]} * c["CLUSTER_N"]);
+}
+
+std::int64_t TmaKernel::clusters(const Shape& shape, const Config& c) {
+  return clusters_along_m(shape, c) * clusters_along_n(shape, c);
+}
+
 std::int64_t TmaKernel::threads(const Config& c) const {
   const std::int64_t groups = c["GROUPS"];
   return (groups == 1 ? 5 : groups * 4 + 4) * wave();

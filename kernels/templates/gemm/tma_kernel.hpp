@@ -31,6 +31,10 @@ class TmaKernel {
   static bool has_parts(const Config& config);
   /// Returns the number of workgroups of a cluster that share operands.
   static int cluster(const Config& config) { return config["CLUSTER_M"] * config["CLUSTER_N"]; }
+  /// Return the numbers of clusters, of one workgroup or several, along m, along n, and of all.
+  static std::int64_t clusters_along_m(const Shape& shape, const Config& config);
+  static std::int64_t clusters_along_n(const Shape& shape, const Config& config);
+  static std::int64_t clusters(const Shape& shape, const Config& config);
 
   /// Returns the number of threads: those of the warpgroups, and of the wave that copies, or where
   /// registers are handed over the whole warpgroup of it.

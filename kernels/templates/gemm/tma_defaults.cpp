@@ -1,0 +1,121 @@
+#include "kernels/templates/gemm/tma_defaults.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "kernels/planning/cluster_units.hpp"
+#include "kernels/templates/gemm/space.hpp"
+#include "kernels/templates/gemm/tma_kernel.hpp"
+#include "kernels/templates/gemm/work.hpp"
+
+namespace greta::kernels::gemm {
+namespace {
+
+/// A tile, and the warpgroups that compute it.
+struct Tile {
+  int bm, bn, bk, groups;
+};
+
+/// Returns tiles with the operands of as many K steps as shared memory has room for. Of tiles that
+/// cost the same, the first one is the default. Tiles of 192 rows are of three warpgroups
+/// (results/2026-11-27-nvidia-h200-few-rows-f32). Other tiles of 80 to 208 rows, which are columns
+/// of the warpgroups' products, multiply rows past a group's end, too. Those of 208, 96 and 80 rows
+/// are for products of one or two rows of tiles: for more they are measured to be slower than the
+/// models say (results/2026-11-27-nvidia-h200-fresh), and so are all of them with a short k. Tiles
+/// of 72 to 152 rows in other steps have 64 columns, for products of up to eight rows of tiles
+/// (results/2026-11-29-nvidia-h200-gemm-tails).
+std::vector<Tile> default_tiles(const Shape& shape) {
+  std::vector<Tile> tiles;
+  for (int bn = 256; bn >= 64; bn -= 16) tiles.push_back({128, bn, 64, 2});
+  tiles.push_back({256, 128, 64, 2});
+  if (!shape.grouped()) {
+    for (int bn = 192; bn >= 64; bn -= 16) tiles.push_back({192, bn, 64, 3});
+  }
+  for (const int bm : {208, 160, 144, 112, 96, 80}) {
+    const bool for_many_rows = bm >= 112 && bm <= 160 && shape.k >= 1024;
+    if (shape.grouped() || (shape.m > 2 * bm && !for_many_rows)) continue;
+    for (const int bn : {256, 128}) tiles.push_back({bm, bn, 64, 2});
+    if (shape.m <= 2 * bm) tiles.push_back({bm, 64, 64, 1});
+  }
+  for (const int bm : {152, 136, 120, 104, 88, 72}) {
+    if (!shape.grouped() && shape.m <= 8 * bm) tiles.push_back({bm, 64, 64, 1});
+  }
+  for (int bn = 256; bn >= 64; bn -= 16) tiles.push_back({64, bn, 64, 1});
+  for (const int bm : {48, 40, 32, 24, 16, 8}) {
+    tiles.push_back({bm, 128, 64, 2});
+    tiles.push_back({bm, 64, 128, 1});
+  }
+  return tiles;
+}
+
+/// A cluster of workgroups, by its rows and columns.
+struct Cluster {
+  int m = 1, n = 1;
+};
+
+Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile, int split,
+                 const Cluster& cluster) {
+  const TmaKernel kernel(shape, device);
+  Config config{"tma",
+                {{"BM", tile.bm},
+                 {"BN", tile.bn},
+                 {"BK", tile.bk},
+                 {"GROUPS", tile.groups},
+                 {"PINGPONG", 0},
+                 {"STAGES", 2},
+                 {"CLUSTER_M", cluster.m},
+                 {"CLUSTER_N", cluster.n},
+                 {"RESIDENT", 0},
+                 {"SWIZZLE", 8},
+                 {"WALK", 0},
+                 {"SPLIT", split},
+                 {"FOLD", split == 1                 ? 0
+                          : split <= most_in_cluster ? 2
+                                                     : 1},
+                 {"ALIGN", has_odd_lines(shape) ? 1 : 0},
+                 {"DYNAMIC", 0},
+                 {"STREAM_K", 0}}};
+  const int blocks = TmaKernel::cluster(config);
+  if (split == 1 && TmaKernel::clusters(shape, config) > resident_clusters(device, blocks)) {
+    config.value("RESIDENT") = 1;
+    // Tiles of groups of rows take different times.
+    config.value("DYNAMIC") = shape.grouped() && blocks == 1 ? 1 : 0;
+  }
+  raise_stages(config, 10, device, [&](const Config& c) { return kernel.shared_bytes(c); });
+  return config;
+}
+
+/// Appends configurations of a tile with larger clusters, where these have all tiles at once.
+void append_larger_clusters(const Shape& shape, const DeviceInfo& device, const Tile& tile,
+                            std::vector<Config>& configs) {
+  static constexpr Cluster clusters[] = {{2, 2}, {4, 1}, {1, 4}, {4, 2}, {2, 4}};
+  for (const Cluster& cluster : clusters) {
+    Config config = config_of(shape, device, tile, 1, cluster);
+    if (config["RESIDENT"] == 0) configs.push_back(std::move(config));
+  }
+}
+
+}  // namespace
+
+std::vector<Config> tma_defaults(const Shape& shape, const DeviceInfo& device) {
+  if (!TmaKernel(shape, device).offered()) return {};
+  const std::vector<Tile> tiles = default_tiles(shape);
+  std::vector<TileExtents> extents;
+  for (const Tile& tile : tiles) {
+    extents.push_back({tile.bm, tile.bn, tile.bk, std::max(tile.bm, warpgroup_rows)});
+  }
+  const bool shares =
+      !shape.several() && between_cache_lines(shape) && has_clusters(device.architecture);
+  std::vector<Config> configs, larger;
+  for (const auto& [tile, split] : cheapest_first(shape, device, extents)) {
+    const Tile& of = tiles[tile];
+    const bool pairs = shares && split == 1 && of.bm >= warpgroup_rows && shape.m > of.bm;
+    configs.push_back(config_of(shape, device, of, split, {pairs ? 2 : 1, 1}));
+    if (pairs) append_larger_clusters(shape, device, of, larger);
+  }
+  configs.insert(configs.end(), larger.begin(), larger.end());
+  return configs;
+}
+
+}  // namespace greta::kernels::gemm
