@@ -179,10 +179,16 @@ void make_finite(HostTensor& tensor) {
 
 }  // namespace
 
-std::vector<HostTensor> Operation::inputs(const Problem& problem, std::uint64_t seed,
+std::int64_t InputSeed::part_of(std::string_view extent) const {
+  const auto found = std::find_if(divisions.begin(), divisions.end(),
+                                  [&](const Division& one) { return one.name == extent; });
+  return found == divisions.end() ? 1 : found->part;
+}
+
+std::vector<HostTensor> Operation::inputs(const Problem& problem, const InputSeed& seed,
                                           InputStyle style) const {
-  const auto own_seed = [seed](const TensorSpec& spec) {
-    return Hash().add(seed).add(spec.name).low();
+  const auto own_seed = [&](const TensorSpec& spec) {
+    return Hash().add(seed.number).add(spec.name).low();
   };
   std::vector<HostTensor> contents;
   std::vector<TensorSpec> places;

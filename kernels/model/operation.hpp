@@ -133,6 +133,23 @@ struct Division {
   /// The smallest part that may be longer than the extent. Constraints keep shorter parts within
   /// it.
   std::int64_t may_exceed = 1;
+
+  bool operator==(const Division&) const = default;
+};
+
+/// What inputs are drawn from: a number, and for the inputs of one configuration, how it divides
+/// extents, so that adversarial lengths may lie at the borders of its parts.
+struct InputSeed {
+  std::uint64_t number = 0;
+  std::vector<Division> divisions{};
+
+  // Most operations need only the number.
+  InputSeed(std::uint64_t drawn = 0, std::vector<Division> parts = {})  // NOLINT
+      : number(drawn), divisions(std::move(parts)) {}
+  operator std::uint64_t() const { return number; }  // NOLINT
+  bool operator==(const InputSeed&) const = default;
+  /// Returns the length of the parts of an extent, or 1.
+  std::int64_t part_of(std::string_view extent) const;
 };
 
 /// The type-erased form in which variants read a Problem: an operation's struct of extents, types
@@ -269,7 +286,8 @@ struct Operation {
   std::function<HostTensor(const Problem&, const TensorSpec&, std::uint64_t seed)> input;
   /// Makes plain inputs adversarial (InputStyle) in place. Their rows are packed. Empty: mixes in
   /// rows with values across each tensor type's range.
-  std::function<void(const Problem&, std::vector<HostTensor>& inputs, std::uint64_t seed)> harden;
+  std::function<void(const Problem&, std::vector<HostTensor>& inputs, const InputSeed& seed)>
+      harden;
   std::function<std::unique_ptr<Reference>(const Problem&, const std::vector<HostTensor>& inputs,
                                            std::uint64_t seed)>
       reference;
@@ -315,7 +333,7 @@ struct Operation {
   /// Returns the contents of every tensor that a launch reads, in order. Adversarial inputs contain
   /// about as many plain rows as adversarial ones. Either the exact result lies within the output's
   /// range, or the reference handles its overflow.
-  std::vector<HostTensor> inputs(const Problem& problem, std::uint64_t seed,
+  std::vector<HostTensor> inputs(const Problem& problem, const InputSeed& seed,
                                  InputStyle style = InputStyle::plain) const;
   /// Returns parts(problem), or an empty list.
   std::vector<Problem> parts_of(const Problem& problem) const {

@@ -12,6 +12,7 @@
 #include "kernels/reference/philox.hpp"
 #include "kernels/reference/references.hpp"
 #include "kernels/reference/rows.hpp"
+#include "kernels/reference/sample_integers.hpp"
 
 namespace greta::kernels {
 namespace sampled {
@@ -54,6 +55,17 @@ Settings settings_of(const HostTensor& settings, const HostTensor& seeds, std::i
   return s;
 }
 
+Draw draw_of(const HostTensor& settings, const HostTensor& seeds, std::int64_t row) {
+  const auto setting = [&](std::int64_t i) {
+    return static_cast<float>(settings.at(static_cast<std::size_t>(row * settings.spec.cols + i)));
+  };
+  const auto seed = [&](std::int64_t i) {
+    return static_cast<std::uint32_t>(
+        static_cast<std::int64_t>(seeds.at(static_cast<std::size_t>(row * 3 + i))));
+  };
+  return {setting(0), setting(1), setting(2), setting(3), {seed(0), seed(1)}, seed(2)};
+}
+
 /// A token with a weight, the largest being 1.
 struct Token {
   std::size_t column = 0;
@@ -69,10 +81,11 @@ double distance_error(double distance) {
   return distance == 0 ? 0 : 4.4 * u * distance + 0x1p-24;
 }
 
-/// What the FP64 reference permits for a row.
+/// A row's token, and what FP64 arithmetic says of it.
 struct Outcome {
   std::int64_t token = -1;              ///< that of FP64 arithmetic
   std::vector<std::int64_t> permitted;  ///< all tokens within the bounds
+  std::int64_t exact = -1;              ///< that of the integers of kernels, if it is permitted
 };
 
 /// Tokens by decreasing logits; equal logits by column.
@@ -272,11 +285,7 @@ class SampleReference final : public Reference {
       // Without the kernel's own logits, such a row's token is not known.
       const bool unknown =
           penalised_ && penalised_->ambiguous(static_cast<std::int64_t>(tokens.size()));
-      double bound = unknown ? infinity : 0;
-      for (const std::int64_t other : outcome.permitted) {
-        bound = std::max(bound, std::abs(static_cast<double>(other - outcome.token)));
-      }
-      tokens.push_back({static_cast<double>(outcome.token), bound});
+      tokens.push_back({static_cast<double>(outcome.exact), unknown ? infinity : 0});
     }
     if (!logits_) return std::vector<std::vector<Expected>>{std::move(tokens)};
     auto all = logits_->expected();
@@ -287,7 +296,14 @@ class SampleReference final : public Reference {
  private:
   std::vector<Outcome> outcomes(const HostTensor& x) const {
     return rows::for_each_row(token_.rows, [&](std::int64_t row) {
-      return outcome_of(x, row, settings_of(*settings_, *seeds_, row));
+      Outcome outcome = outcome_of(x, row, settings_of(*settings_, *seeds_, row));
+      outcome.exact = drawn(x, row, draw_of(*settings_, *seeds_, row));
+      if (outcome.exact != outcome.token &&
+          std::find(outcome.permitted.begin(), outcome.permitted.end(), outcome.exact) ==
+              outcome.permitted.end()) {
+        outcome.exact = outcome.token;
+      }
+      return outcome;
     });
   }
 
@@ -295,12 +311,9 @@ class SampleReference final : public Reference {
     Findings findings(token_.rows, 1);
     findings.scan(token, 0, token_.rows);
     for (std::int64_t row = 0; row < token_.rows; ++row) {
-      const double got = token.at(static_cast<std::size_t>(row));
       const Outcome& outcome = outcomes[static_cast<std::size_t>(row)];
-      const bool permitted = got == static_cast<double>(outcome.token) ||
-                             std::any_of(outcome.permitted.begin(), outcome.permitted.end(),
-                                         [&](std::int64_t t) { return got == double(t); });
-      findings.compare(row, 0, got, permitted ? got : static_cast<double>(outcome.token), 0);
+      findings.compare(row, 0, token.at(static_cast<std::size_t>(row)),
+                       static_cast<double>(outcome.exact), 0);
     }
     return findings.verdict("full");
   }

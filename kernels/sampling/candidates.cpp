@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <compare>
 #include <functional>
 #include <iterator>
 #include <limits>
@@ -15,43 +14,18 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
 #include "kernels/model/first_valid.hpp"
 #include "kernels/model/problem_rules.hpp"
 #include "kernels/model/random.hpp"
 #include "kernels/sampling/coverage.hpp"
+#include "kernels/sampling/deck.hpp"
+#include "kernels/sampling/novelty.hpp"
 #include "kernels/sampling/random_problem.hpp"
 
 namespace greta::kernels {
 namespace {
-
-/// Draws values in random order without replacement, and starts again when all have been drawn.
-template <typename T>
-class Deck {
- public:
-  explicit Deck(std::vector<T> values) : values_(std::move(values)) {}
-
-  const T& draw(std::mt19937_64& random) {
-    if (left_ == 0) left_ = values_.size();
-    const auto chosen = static_cast<std::size_t>(uniform_below(random, left_));
-    std::swap(values_[chosen], values_[--left_]);
-    return values_[left_];
-  }
-  /// Removes the values that match.
-  template <typename Matches>
-  void discard(Matches matches) {
-    const auto undrawn = values_.begin() + static_cast<std::ptrdiff_t>(left_);
-    left_ -= static_cast<std::size_t>(std::count_if(values_.begin(), undrawn, matches));
-    std::erase_if(values_, matches);  // keeps the order of the others
-  }
-  bool empty() const { return values_.empty(); }
-
- private:
-  std::vector<T> values_;
-  std::size_t left_ = 0;  ///< values_[0 .. left_) have not been drawn in this round
-};
 
 struct AttributeDeck {
   const Attribute* attribute;
@@ -86,15 +60,6 @@ struct Target {
   int aimed = 0;            ///< how often they were
   std::uint64_t asked = 0;  ///< the call of find() that `open` is of
   bool open = false;        ///< whether it has uncovered features
-};
-
-/// The features that a choice would cover for the first time; rare ones count more. Pairs of
-/// parameter values break ties, since some branches depend on two parameters.
-struct Gain {
-  std::size_t features = 0;
-  std::size_t pairs = 0;  ///< of parameter values
-
-  auto operator<=>(const Gain&) const = default;
 };
 
 /// On a CPU, threads that meet at barriers, as those of `sample` do a hundred times, take 15 us
@@ -158,10 +123,11 @@ class Dealer {
     return kinds;
   }
 
-  /// Draws values of the attributes that are not strides.
-  AttributeValues draw_attributes(const std::string& variant) {
+  /// Draws values of the attributes that are not strides; `usual`: most of them have their default.
+  AttributeValues draw_attributes(const std::string& variant, bool usual) {
     AttributeValues values;
     for (AttributeDeck& deck : attributes_) {
+      if (usual && uniform_below(random_, 4) > 0) continue;
       std::string value = draw_value(deck, variant);
       if (value != deck.attribute->fallback) {
         values.emplace_back(deck.attribute->name, std::move(value));
@@ -179,7 +145,7 @@ class Dealer {
     std::vector<std::string> unmet;
     for (const std::string& other : values_to_test(*attribute, {})) {
       const auto feature = fmt::format("{} {}={}", variant, attribute->name, other);
-      if (!met_.contains(feature) && wanted_[feature] < patience) unmet.push_back(other);
+      if (!novelty_.has(feature) && wanted_[feature] < patience) unmet.push_back(other);
     }
     if (!unmet.empty() && uniform_below(random_, 2) == 0) {
       value = unmet[uniform_below(random_, unmet.size())];
@@ -205,9 +171,9 @@ class Dealer {
   /// Returns whether a parameter value has uncovered features.
   bool is_open(const std::string& variant, const std::string& parameter, int value,
                const std::vector<Division>& divisions) const {
-    if (!met_.contains(fmt::format("{} {}={}", variant, parameter, value))) return true;
+    if (!novelty_.has(fmt::format("{} {}={}", variant, parameter, value))) return true;
     return std::any_of(divisions.begin(), divisions.end(), [&](const Division& division) {
-      return division.parameter == parameter && unmet(cases(variant, division, value)) > 0;
+      return division.parameter == parameter && novelty_.unmet(cases(variant, division, value)) > 0;
     });
   }
 
@@ -233,7 +199,8 @@ class Dealer {
       }
     }
     for (const Division& division : seen.divisions) {
-      if (division.parameter.empty() && unmet(cases(variant, division, division.part)) > 0) {
+      if (division.parameter.empty() &&
+          novelty_.unmet(cases(variant, division, division.part)) > 0) {
         // Candidates for the length of whole parts.
         rarest.push_back({"", 32 << uniform_below(random_, 7)});
       }
@@ -252,35 +219,6 @@ class Dealer {
     }
   }
 
-  /// Counts uncovered features, those that name no parameter `of_rare` times.
-  std::size_t unmet(const std::vector<Feature>& features, std::size_t of_rare = 1) const {
-    std::size_t count = 0;
-    for (const Feature& feature : features) {
-      if (!met_.contains(feature)) count += feature.find('=') == Feature::npos ? of_rare : 1;
-    }
-    return count;
-  }
-
-  /// Calls use(number) for each pair of parameter values. Numbers of different pairs differ, unless
-  /// two hashes of 64 bits are equal.
-  template <typename Use>
-  static void each_pair(const Config& config, Use use) {
-    const std::hash<std::string_view> hash;
-    std::vector<std::uint64_t> numbers;
-    for (const auto& [name, value] : config.values) {
-      const std::uint64_t number = 31 * hash(config.variant) + hash(name);
-      numbers.push_back(mix64(number + static_cast<std::uint64_t>(value)));
-      for (std::size_t i = 0; i + 1 < numbers.size(); ++i)
-        use(mix64(3 * numbers.back() + numbers[i]));
-    }
-  }
-
-  std::size_t new_pairs(const Config& config) const {
-    std::size_t count = 0;
-    each_pair(config, [&](std::uint64_t pair) { count += met_pairs_.contains(pair) ? 0 : 1; });
-    return count;
-  }
-
   /// The choice with the largest gain of those that a call of find() compares.
   struct Best {
     std::optional<Candidate> choice;
@@ -294,6 +232,8 @@ class Dealer {
   Drawn compare(const Kind& kind, Problem problem, const std::optional<Aim>& aimed, Best& best) {
     constexpr int configs = 8;
     if (!check_problem(operation_, problem)) return Drawn::invalid;
+    // Without an attribute that was dropped, a problem may be larger.
+    if (!WorkLimit{}.allows(operation_, problem)) return Drawn::invalid;
     const Variant& variant = operation_.variant(kind.variant);
     const ProblemShape shape = operation_.shape(problem);
     Alternative alternative = variant.space(shape, device_);
@@ -306,14 +246,10 @@ class Dealer {
     alternatives.push_back(std::move(alternative));
     const Space space(std::move(alternatives));
     if (space.count() == 0) return Drawn::unsupported;
-    constexpr std::size_t rare = 3;  // few problems and divisions have what names no parameter
-    const std::size_t of_problem =
-        rare * unmet(problem_features(operation_, problem, variant.name));
+    const std::size_t of_problem = novelty_.of_problem(operation_, problem, variant);
     for (int j = 0; j < configs; ++j) {
       Candidate choice{problem, space.sample(random_)};
-      Gain gained{of_problem + unmet(config_features(variant, shape, choice.config), rare), 0};
-      if (best.choice && gained.features < best.gain.features) continue;
-      gained.pairs = new_pairs(choice.config);
+      const Gain gained = novelty_.of_choice(of_problem, variant, shape, choice.config, deep_);
       if (best.choice && gained <= best.gain) continue;
       const LaunchPlan plan = variant.plan(shape, device_, choice.config);
       if (launched_threads(plan) > most_threads_launched(device_)) continue;
@@ -335,13 +271,17 @@ class Dealer {
     };
     possible_ = false;
     int found = 0;
+    // Problems with many options are drawn easily, but loops are short with some, and special
+    // inputs are left out.
+    deep_ = uniform_below(random_, 3) == 0;
+    const bool usual = uniform_below(random_, 2) == 0;
     for (int i = 0, drawn = 0; i < tries && drawn < draws; ++drawn) {
       if (found == problems) break;
       const bool rarely_valid = drawn >= few && 50 * i < drawn;
       const auto aimed = aim_of(drawn);
-      Problem problem = random_problem(operation_, kind.types, draw_attributes(kind.variant), {},
-                                       random_, aimed ? aimed->value : 0);
-      if (rarely_valid || (found == 0 && drawn > draws / 2))
+      Problem problem = random_problem(operation_, kind.types, draw_attributes(kind.variant, usual),
+                                       {}, random_, aimed ? aimed->value : 0);
+      if (rarely_valid || drawn % 4 < 2 || (found == 0 && drawn > draws / 2))
         drop_refused_attributes(operation_, problem);
       const Drawn result = compare(kind, std::move(problem), aimed, best);
       if (result != Drawn::invalid) ++i;
@@ -363,8 +303,7 @@ class Dealer {
     Seen& seen = seen_[kind.variant];
     in_vain_ = best.gain.features > 0 ? 0 : in_vain_ + 1;
     if (best.gain.features > 0) seen.problems.push_back(problem);
-    for (Feature& feature : features(operation_, *best.choice)) met_.insert(std::move(feature));
-    each_pair(config, [this](std::uint64_t pair) { met_pairs_.insert(pair); });
+    novelty_.add(operation_, *best.choice);
     seen.divisions = operation_.variant(kind.variant).divisions(operation_.shape(problem), config);
   }
 
@@ -375,11 +314,11 @@ class Dealer {
   std::mt19937_64 random_;
   Deck<Kind> kinds_;
   std::vector<AttributeDeck> attributes_;
-  std::unordered_set<Feature> met_;
-  std::unordered_set<std::uint64_t> met_pairs_;  ///< as each_pair() numbers them
-  std::unordered_map<Feature, int> wanted_;      ///< how often an uncovered attribute was drawn
-  int in_vain_ = 0;                              ///< choices since one covered a new feature
+  Novelty novelty_;
+  std::unordered_map<Feature, int> wanted_;  ///< how often an uncovered attribute was drawn
+  int in_vain_ = 0;                          ///< choices since one covered a new feature
   bool possible_ = false;    ///< whether the last find() met a problem of the variant
+  bool deep_ = false;        ///< the present find() prefers many parts
   std::uint64_t finds_ = 0;  ///< calls of find(), in which met_ stays the same
   std::unordered_map<std::string, std::map<std::pair<std::string, int>, Target>>
       targets_;                                 ///< by variant: values of parameters

@@ -63,6 +63,11 @@ std::int64_t draw_extent(const Dimension& dimension, const Problem& so_far, std:
     if (name == dimension.fallback && one_in(3, random)) return extent;
   }
   const auto& examples = dimension.examples;
+  // Loops along extents that may be long go round all of their buffers.
+  if (part > 0 && std::any_of(examples.begin(), examples.end(), [](auto x) { return x >= 100; }) &&
+      one_in(2, random)) {
+    return extent_in_parts(part, random);
+  }
   if (!examples.empty() && !one_in(4, random)) {
     return examples[uniform_below(random, examples.size())];
   }

@@ -39,7 +39,7 @@ Result<void> check_size(const Operation& operation, const Problem& problem) {
 /// Plain inputs tell more than adversarial ones, if the candidate fails with them, too. Returns
 /// whether it does.
 bool fails_plainly(Device& device, Stream& stream, const PreparedPlan& prepared, Workload& load,
-                   std::uint64_t seed, double run_s) {
+                   const InputSeed& seed, double run_s) {
   if (!load.set_inputs(device, seed, InputStyle::plain)) return false;
   Verdict verdict;
   const auto right = load.check(device, stream, prepared, run_s, verdict);

@@ -18,7 +18,7 @@ struct FailedCheck {
   Candidate choice;  ///< problem and configuration that were evaluated
   Problem on;        ///< the problem whose results are wrong: the same, or a small one
   LaunchPlan plan;   ///< the candidate's plan for it
-  std::uint64_t seed = 0;
+  InputSeed seed;
   InputStyle style = InputStyle::plain;  ///< of the inputs with which it failed
   std::string message;
 };

@@ -29,7 +29,7 @@ Result<void> LocalEvaluator::check_small(const Problem& problem, const Config& c
   return right;
 }
 
-void LocalEvaluator::keep_wrong(const Problem& problem, const Config& config, std::uint64_t seed,
+void LocalEvaluator::keep_wrong(const Problem& problem, const Config& config, const InputSeed& seed,
                                 InputStyle style, const Candidate& candidate,
                                 const TrialLimits& limits, const Failure& wrong) {
   if (!keeper_.wants_more()) return;
@@ -58,8 +58,8 @@ void LocalEvaluator::keep_wrong_small(const Problem& problem, const Config& conf
 // A candidate may pass although it overwrote its inputs, and the next one then fails. A candidate
 // that fails is therefore checked a second time on newly created operands.
 Result<LocalEvaluator::Candidate> LocalEvaluator::checked(const Problem& problem,
-                                                          const Config& config, std::uint64_t seed,
-                                                          InputStyle style,
+                                                          const Config& config,
+                                                          const InputSeed& seed, InputStyle style,
                                                           const TrialLimits& limits, Trial& trial) {
   if (style == InputStyle::adversarial &&
       catalog().at(problem.op).variant(config.variant).finite_inputs) {
@@ -87,16 +87,20 @@ Result<LocalEvaluator::Candidate> LocalEvaluator::checked(const Problem& problem
 Trial LocalEvaluator::verify(const Problem& problem, const Config& config, std::uint64_t seed,
                              const TrialLimits& limits) {
   return run_trial(problem, config, [&](Trial& trial) -> Result<void> {
-    const auto candidate = checked(problem, config, seed, limits.inputs, limits, trial);
+    InputSeed drawn = seed;
+    const Operation& operation = catalog().at(problem.op);
+    const Variant& variant = operation.variant(config.variant);
+    if (variant.divisions) drawn.divisions = variant.divisions(operation.shape(problem), config);
+    const auto candidate = checked(problem, config, drawn, limits.inputs, limits, trial);
     if (!candidate) return candidate.failure();
     if (limits.repeats == 0) return {};
-    return repeat(problem, config, seed, *candidate, limits, trial);
+    return repeat(problem, config, drawn, *candidate, limits, trial);
   });
 }
 
 // A race may give right results most of the time, so results are compared with each other.
 Result<void> LocalEvaluator::repeat(const Problem& problem, const Config& config,
-                                    std::uint64_t seed, const Candidate& candidate,
+                                    const InputSeed& seed, const Candidate& candidate,
                                     const TrialLimits& limits, Trial& trial) {
   const Lap lap(trial.verify_s);
   RepeatLimits repeats;

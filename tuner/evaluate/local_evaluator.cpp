@@ -135,7 +135,7 @@ Result<LaunchPlan> LocalEvaluator::plan_of(const Problem& problem, const Config&
   return catalog().at(problem.op).plan(problem, info_, config);
 }
 
-Result<Workload*> LocalEvaluator::workload(const Problem& problem, std::uint64_t seed,
+Result<Workload*> LocalEvaluator::workload(const Problem& problem, const InputSeed& seed,
                                            InputStyle style) {
   auto& current = open_->workload;
   if (!current || current->problem() != problem) {

@@ -95,21 +95,21 @@ class LocalEvaluator : public Evaluator {
   /// Reopens a lost device. If that fails, keeps the trial during which the device was lost.
   void recover_from(const Trial& ended);
   Result<LaunchPlan> plan_of(const Problem& problem, const Config& config) const;
-  Result<Workload*> workload(const Problem& problem, std::uint64_t seed, InputStyle style);
+  Result<Workload*> workload(const Problem& problem, const InputSeed& seed, InputStyle style);
   /// Returns the checks of this problem. Makes them if the last ones are another problem's.
   SmallChecks& small_checks(const Problem& problem, const Config& config, const LaunchPlan& plan);
   Result<Candidate> make_candidate(const Problem& problem, const Config& config, Trial& trial);
   Result<void> check(const PreparedPlan& candidate, const TrialLimits& limits, Trial& trial);
   Result<void> check_small(const Problem& problem, const Config& config, const Candidate& candidate,
                            const TrialLimits& limits, Trial& trial);
-  Result<Candidate> checked(const Problem& problem, const Config& config, std::uint64_t seed,
+  Result<Candidate> checked(const Problem& problem, const Config& config, const InputSeed& seed,
                             InputStyle style, const TrialLimits& limits, Trial& trial);
   /// Runs a correct candidate again and compares the bits of its results.
-  Result<void> repeat(const Problem& problem, const Config& config, std::uint64_t seed,
+  Result<void> repeat(const Problem& problem, const Config& config, const InputSeed& seed,
                       const Candidate& candidate, const TrialLimits& limits, Trial& trial);
   /// Keeps a candidate whose results on the workload are wrong, if wanted: on a small problem if
   /// the given one is too large for a case.
-  void keep_wrong(const Problem& problem, const Config& config, std::uint64_t seed,
+  void keep_wrong(const Problem& problem, const Config& config, const InputSeed& seed,
                   InputStyle style, const Candidate& candidate, const TrialLimits& limits,
                   const Failure& wrong);
   /// Keeps a candidate whose results on a small problem are wrong, if wanted.

@@ -29,11 +29,11 @@ Result<Workload> Workload::create(Device& device, const Operation& operation,
   return workload;
 }
 
-bool Workload::has_inputs(std::uint64_t seed, InputStyle style) const {
+bool Workload::has_inputs(const InputSeed& seed, InputStyle style) const {
   return filled_ && seed_ == seed && style_ == style;
 }
 
-HostData host_data(const Operation& operation, const Problem& problem, std::uint64_t seed,
+HostData host_data(const Operation& operation, const Problem& problem, const InputSeed& seed,
                    InputStyle style) {
   HostData data;
   data.inputs = operation.inputs(problem, seed, style);
@@ -41,13 +41,13 @@ HostData host_data(const Operation& operation, const Problem& problem, std::uint
   return data;
 }
 
-Result<void> Workload::set_inputs(Device& device, std::uint64_t seed, InputStyle style) {
+Result<void> Workload::set_inputs(Device& device, const InputSeed& seed, InputStyle style) {
   reference_.reset();
   inputs_ = operation_->inputs(problem_, seed, style);
   return upload_inputs(device, seed, style);
 }
 
-Result<void> Workload::set_inputs(Device& device, std::uint64_t seed, InputStyle style,
+Result<void> Workload::set_inputs(Device& device, const InputSeed& seed, InputStyle style,
                                   HostData data) {
   reference_ = std::move(data.reference);
   inputs_ = std::move(data.inputs);
@@ -56,7 +56,7 @@ Result<void> Workload::set_inputs(Device& device, std::uint64_t seed, InputStyle
   return uploaded;
 }
 
-Result<void> Workload::upload_inputs(Device& device, std::uint64_t seed, InputStyle style) {
+Result<void> Workload::upload_inputs(Device& device, const InputSeed& seed, InputStyle style) {
   filled_ = false;
   auto input = inputs_.begin();
   const auto& specs = operands_.specs();

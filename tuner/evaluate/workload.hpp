@@ -18,7 +18,7 @@ struct HostData {
 };
 
 /// Computes the inputs drawn from `seed`, and the reference.
-HostData host_data(const Operation& operation, const Problem& problem, std::uint64_t seed,
+HostData host_data(const Operation& operation, const Problem& problem, const InputSeed& seed,
                    InputStyle style);
 
 /// Another content than nan_pattern: small positive numbers in all types of floating-point numbers.
@@ -51,11 +51,11 @@ class Workload {
   const Problem& problem() const { return problem_; }
   const Operands& operands() const { return operands_; }
   /// Returns whether the inputs were drawn from this seed and style.
-  bool has_inputs(std::uint64_t seed, InputStyle style) const;
+  bool has_inputs(const InputSeed& seed, InputStyle style) const;
   /// Draws the inputs. The reference is computed for the first check.
-  Result<void> set_inputs(Device& device, std::uint64_t seed, InputStyle style);
+  Result<void> set_inputs(Device& device, const InputSeed& seed, InputStyle style);
   /// Uses the problem's host_data() of this seed and style.
-  Result<void> set_inputs(Device& device, std::uint64_t seed, InputStyle style, HostData data);
+  Result<void> set_inputs(Device& device, const InputSeed& seed, InputStyle style, HostData data);
 
   /// Runs a candidate once with poisoned outputs and workspace, and checks all bytes written,
   /// inside and outside the operands. A wrong result is a `correctness` failure.
@@ -73,7 +73,7 @@ class Workload {
  private:
   static Result<Workload> create(Device& device, const Operation& operation, const Problem& problem,
                                  const std::vector<TensorSpec>& specs);
-  Result<void> upload_inputs(Device& device, std::uint64_t seed, InputStyle style);
+  Result<void> upload_inputs(Device& device, const InputSeed& seed, InputStyle style);
   /// Throws Error.
   void compute_reference(Device& device);
   /// Finds elements of the last run's outputs that were not written, or were and must not be. If
@@ -85,7 +85,7 @@ class Workload {
 
   const Operation* operation_ = nullptr;
   Problem problem_;
-  std::uint64_t seed_ = 0;
+  InputSeed seed_;
   InputStyle style_ = InputStyle::plain;
   bool filled_ = false;
   Operands operands_;

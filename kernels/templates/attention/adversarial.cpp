@@ -94,8 +94,9 @@ class KeyRows {
 
 /// Whole tiles of keys that fit, one more or one less: all keys, those that the first or the last
 /// causal query sees, or those before its window.
-std::int64_t length_at_edge(const Shape& s, std::mt19937_64& random) {
-  const std::int64_t tile = std::int64_t{16} << below(random, 4);
+std::int64_t length_at_edge(const Shape& s, std::int64_t part, std::mt19937_64& random) {
+  const std::int64_t tile =
+      part > 1 && below(random, 4) > 0 ? part : std::int64_t{16} << below(random, 4);
   const std::int64_t before = (s.causal && below(random, 4) > 0 ? s.queries - 1 : 0) +
                               (below(random, 2) == 0 ? s.window : 0);
   const std::int64_t most = std::max<std::int64_t>(0, (s.capacity - before) / tile);
@@ -103,7 +104,9 @@ std::int64_t length_at_edge(const Shape& s, std::mt19937_64& random) {
   return std::clamp<std::int64_t>(edge, 1, s.capacity);
 }
 
-std::int64_t draw_length(const Shape& s, std::mt19937_64& random) {
+/// `part`: the length of tiles of keys, or 1.
+std::int64_t draw_length(const Shape& s, std::int64_t part, std::mt19937_64& random) {
+  if (below(random, 4) == 0) return s.capacity;  // the longest loops
   // Such a length leaves the first causal queries without keys, and others with keys.
   if (s.causal && s.queries > 2 && below(random, 3) == 0) return 1 + below(random, s.queries - 2);
   constexpr std::int64_t farthest = std::numeric_limits<std::int32_t>::max();
@@ -115,7 +118,8 @@ std::int64_t draw_length(const Shape& s, std::mt19937_64& random) {
   // Of a single sequence, no keys would leave nothing to check.
   const bool none = draw < std::ssize(lengths) && lengths[draw] <= 0 && s.batch == 1;
   if (draw < std::ssize(lengths) && !(none && below(random, 4) > 0)) return lengths[draw];
-  return draw < 2 * std::ssize(lengths) ? length_at_edge(s, random) : below(random, s.capacity + 1);
+  return draw < 2 * std::ssize(lengths) ? length_at_edge(s, part, random)
+                                        : below(random, s.capacity + 1);
 }
 
 /// Replaces the values of one KV head of a sequence.
@@ -254,7 +258,8 @@ void hide(Rows& tensor, const KeyRows& rows, std::int64_t valid) {
 /// Starts of sequences at random, of which some are empty, and some begin or end where others do;
 /// the last ones may lie outside all tokens, or leave some behind, and those after the first one
 /// before them. The first start is not read.
-void harden_starts(HostTensor& starts, std::int64_t tokens, std::mt19937_64& random) {
+void harden_starts(HostTensor& starts, std::int64_t tokens, std::int64_t part,
+                   std::mt19937_64& random) {
   const auto count = static_cast<std::int64_t>(starts.spec.elements());
   std::vector<std::int64_t> list(static_cast<std::size_t>(count));
   for (std::int64_t& start : list) start = below(random, tokens + 1);
@@ -263,6 +268,14 @@ void harden_starts(HostTensor& starts, std::int64_t tokens, std::mt19937_64& ran
     if (below(random, 4) == 0) list[i] = list[i - 1];
   }
   std::sort(list.begin(), list.end());
+  // Whole parts, one more or one less.
+  for (std::size_t i = 1; part > 1 && i + 1 < list.size(); ++i) {
+    const std::int64_t start = i == 1 ? 0 : list[i - 1], parts = (list[i + 1] - start) / part;
+    if (parts > 0 && below(random, 3) == 0) {
+      list[i] =
+          std::min(start + (1 + below(random, parts)) * part + below(random, 3) - 1, list[i + 1]);
+    }
+  }
   constexpr std::int64_t farthest = std::numeric_limits<std::int32_t>::max();
   if (below(random, 3) == 0) list.back() = below(random, 2) == 0 ? tokens + 1 : farthest;
   if (below(random, 2) == 0) {
@@ -291,18 +304,18 @@ void spoil_table(const Shape& s, HostTensor& table, std::int64_t sequence, std::
 
 }  // namespace
 
-void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64_t seed) {
+void harden(const Problem& problem, std::vector<HostTensor>& inputs, const InputSeed& seed) {
   harden_operands(shape_of(problem), inputs, seed);
 }
 
-void harden_operands(const Shape& s, std::vector<HostTensor>& inputs, std::uint64_t seed) {
-  std::mt19937_64 random(seed);
+void harden_operands(const Shape& s, std::vector<HostTensor>& inputs, const InputSeed& seed) {
+  std::mt19937_64 random(seed.number);
   Rows q(inputs[0], s.dim), k(inputs[1], s.dim), v(inputs[2], s.v_dim);
   const std::int64_t col = below(random, s.dim);
   if (s.sinks) harden_sinks(inputs[s.page > 0 || s.packed ? 5 : 4], random);
   if (s.packed) {
-    harden_starts(inputs[3], s.queries, random);
-    harden_starts(inputs[4], s.capacity, random);
+    harden_starts(inputs[3], s.queries, seed.part_of("q"), random);
+    harden_starts(inputs[4], s.capacity, seed.part_of("kv"), random);
     const auto last = static_cast<std::int64_t>(inputs[4].spec.elements()) - 1;
     const std::int64_t used =
         Part(inputs, 4, last - 1, s.capacity).first + Part(inputs, 4, last - 1, s.capacity).count;
@@ -312,7 +325,7 @@ void harden_operands(const Shape& s, std::vector<HostTensor>& inputs, std::uint6
   }
   for (std::int64_t row = 0; row < q.count(); ++row) harden_query(s, q, row, col, random);
   for (std::int64_t b = 0; b < s.batch; ++b) {
-    const std::int64_t length = s.packed ? s.capacity : draw_length(s, random);
+    const std::int64_t length = s.packed ? s.capacity : draw_length(s, seed.part_of("kv"), random);
     const std::int64_t valid = std::clamp<std::int64_t>(length, 0, s.capacity);
     if (!s.packed) {
       store_element(DType::i32, inputs[3].data.data(), static_cast<std::size_t>(b),

@@ -137,7 +137,7 @@ HostTensor input(const Shape& shape, const TensorSpec& spec, std::uint64_t seed)
   return tensor;
 }
 
-void harden(const Shape& shape, std::vector<HostTensor>& inputs, std::uint64_t seed) {
+void harden(const Shape& shape, std::vector<HostTensor>& inputs, const InputSeed& seed) {
   // A latent cache is hardened as keys, whose values are not used.
   std::vector<HostTensor> plain;
   std::vector<std::size_t> places;

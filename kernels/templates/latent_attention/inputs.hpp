@@ -16,7 +16,7 @@ HostTensor input(const Shape& shape, const TensorSpec& spec, std::uint64_t seed)
 
 /// Makes plain inputs adversarial: lengths out of range, NaN behind the valid keys, scores far
 /// apart, and trees of all kinds: chains, stars, all or no bits, bits of queries that do not exist.
-void harden(const Shape& shape, std::vector<HostTensor>& inputs, std::uint64_t seed);
+void harden(const Shape& shape, std::vector<HostTensor>& inputs, const InputSeed& seed);
 
 /// Checks heads, keys, strides and numbers of rows.
 Result<void> check(const Problem& problem, const Shape& shape);

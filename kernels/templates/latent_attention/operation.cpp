@@ -95,9 +95,8 @@ void set_rows_operation(Operation& t, Shape (*shape)(const Problem&)) {
   t.input = [shape](const Problem& problem, const TensorSpec& spec, std::uint64_t seed) {
     return input(shape(problem), spec, seed);
   };
-  t.harden = [shape](const Problem& problem, std::vector<HostTensor>& inputs, std::uint64_t seed) {
-    harden(shape(problem), inputs, seed);
-  };
+  t.harden = [shape](const Problem& problem, std::vector<HostTensor>& inputs,
+                     const InputSeed& seed) { harden(shape(problem), inputs, seed); };
   t.reference = attention_reference;
   t.fully_checked = attention_fully_checked;
   t.unfused = unfused;

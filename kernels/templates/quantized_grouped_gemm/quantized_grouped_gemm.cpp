@@ -36,7 +36,7 @@ HostTensor input(const Problem& problem, const TensorSpec& spec, std::uint64_t s
                                                   : quantized_gemm::input(problem, spec, seed);
 }
 
-void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64_t seed) {
+void harden(const Problem& problem, std::vector<HostTensor>& inputs, const InputSeed& seed) {
   quantized_gemm::harden_operands(shape_of(problem), grouped_gemm_fully_checked(problem), inputs,
                                   seed);
   grouped_gemm::harden_rows(problem, inputs, seed);

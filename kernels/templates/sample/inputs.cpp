@@ -5,9 +5,11 @@
 #include <functional>
 #include <iterator>
 #include <limits>
+#include <optional>
 #include <random>
 
 #include "kernels/model/random.hpp"
+#include "kernels/reference/sample_integers.hpp"
 
 namespace greta::kernels::sampling {
 namespace {
@@ -74,6 +76,26 @@ void mix_in_levels(HostTensor& x, std::mt19937_64& random) {
   }
 }
 
+/// Returns a top_p, at the temperature 1, whose share ends exactly with a token that is nearer than
+/// the next one; nothing if f32 has none.
+std::optional<float> border_of(const HostTensor& x, std::int64_t row, std::mt19937_64& random) {
+  const std::vector<sampled::Weighed> tokens = sampled::weighed(x, row, 1);
+  std::vector<std::uint64_t> sums{0};
+  for (const sampled::Weighed& token : tokens) sums.push_back(sums.back() + token.weight);
+  const std::size_t count = tokens.size();
+  if (count < 2) return std::nullopt;
+  const std::size_t start = uniform_below(random, count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t end = 1 + (start + i) % count;
+    if (end == count || tokens[end].distance == tokens[end - 1].distance) continue;
+    const float about = static_cast<float>(sums[end]) / static_cast<float>(sums.back());
+    for (const float top_p : {about, std::nextafter(about, 0.0F), std::nextafter(about, 1.0F)}) {
+      if (top_p < 1 && sampled::share_of(sums.back(), top_p) == sums[end]) return top_p;
+    }
+  }
+  return std::nullopt;
+}
+
 /// Settings that keep the tokens up to a random one of a row, or end next to it: by its rank, by
 /// the share of the tokens up to it, or by its weight.
 void put_border(const HostTensor& x, std::int64_t row, HostTensor& settings,
@@ -96,13 +118,45 @@ void put_border(const HostTensor& x, std::int64_t row, HostTensor& settings,
     if (i <= rank) kept += weight;
   }
   const double top_k = static_cast<double>(rank) + 1;
-  const double top_p = one_of({kept / all, kept / all, 0.25, 0.5, 0.75}, random);
+  const double near = border_of(x, row, random).value_or(kept / all);
+  const double top_p = one_of({kept / all, near, near, 0.25, 0.5, 0.75}, random);
   const std::uint64_t kind = uniform_below(random, 4);
   const auto first = static_cast<std::size_t>(row * 4);
-  store(settings, first, 1);
+  // Whole logits are whole octaves apart then, at borders of histograms.
+  const bool octaves = kind % 2 == 0 && uniform_below(random, 3) == 0;
+  store(settings, first, octaves ? double{sampled::octave_temperature} : 1);
   store(settings, first + 1, kind % 2 == 0 ? top_k : 0);
   store(settings, first + 2, kind == 1 || kind == 2 ? top_p : 1);
   store(settings, first + 3, kind == 3 ? std::exp(logits[rank] - logits.front()) : 0);
+}
+
+/// Makes a draw among tokens of the least weights, of which each random number has its own: whoever
+/// takes one too few or too many draws another token.
+void draw_exactly(HostTensor& x, std::int64_t row, HostTensor& settings, HostTensor& seeds,
+                  std::mt19937_64& random) {
+  constexpr std::uint32_t tries = 1 << 20;  // of the 2^29 numbers of the largest weight
+  const auto cols = x.spec.cols;
+  const auto largest =
+      static_cast<std::int64_t>(uniform_below(random, static_cast<std::uint64_t>(cols)));
+  for (std::int64_t col = 0; col < cols; ++col) {
+    store(x, static_cast<std::size_t>(row * cols + col), col == largest ? 0 : -28);
+  }
+  for (std::size_t i = 0; i < 4; ++i) {
+    store(settings, static_cast<std::size_t>(row) * 4 + i,
+          std::data({double{sampled::octave_temperature}, 0.0, 1.0, 0.0})[i]);
+  }
+  sampled::Draw draw;
+  for (std::uint32_t& word : draw.key) word = static_cast<std::uint32_t>(random());
+  const std::uint64_t all = 0x1fffffff + static_cast<std::uint64_t>(cols) - 1;
+  const auto before = static_cast<std::uint64_t>(largest);
+  for (; draw.offset < tries; ++draw.offset) {
+    const std::uint64_t left = (sampled::random_bits(draw) >> 32) * all >> 32;
+    if (left < before || left >= before + 0x1fffffff) break;
+  }
+  const std::uint32_t words[] = {draw.key[0], draw.key[1], draw.offset};
+  for (std::size_t i = 0; i < 3; ++i) {
+    store(seeds, static_cast<std::size_t>(row) * 3 + i, static_cast<std::int32_t>(words[i]));
+  }
 }
 
 void vary_settings(const Problem& problem, const HostTensor& x, HostTensor& settings,
@@ -145,7 +199,13 @@ void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64
   mix_in_levels(inputs[0], random);
   mix_in_special_values(inputs[0], random);
   vary_settings(problem, inputs[0], inputs[1], random);
-  if (inputs.size() < 5) return;
+  if (inputs.size() < 5) {
+    const std::int64_t rows = inputs[0].spec.rows;
+    const auto row =
+        static_cast<std::int64_t>(uniform_below(random, static_cast<std::uint64_t>(rows)));
+    if (uniform_below(random, 2) == 0) draw_exactly(inputs[0], row, inputs[1], inputs[2], random);
+    return;
+  }
   HostTensor& penalties = inputs[3];
   for (std::size_t i = 0; i < penalties.spec.elements(); i += 3) {
     store(penalties, i, one_of({1, 1.3, 0.8, 0, -1, nan, infinity, 1e-40}, random));

@@ -41,7 +41,7 @@ HostTensor input(const Problem& problem, const TensorSpec& spec, std::uint64_t s
 }
 
 /// Numbers and scales of rows that belong to no group become NaN, or the integers that are largest.
-void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64_t seed) {
+void harden(const Problem& problem, std::vector<HostTensor>& inputs, const InputSeed& seed) {
   const scaled_gemm::Shape s = shape_of(problem);
   scaled_gemm::harden_operands(s, grouped_gemm_fully_checked(problem), inputs, seed);
   const std::byte none{s.integers() ? std::uint8_t{0x80} : encode_byte(s.format, NAN)};

@@ -1,0 +1,88 @@
+#include "kernels/sampling/novelty.hpp"
+
+#include <functional>
+#include <string_view>
+#include <utility>
+
+#include "kernels/model/random.hpp"
+
+namespace greta::kernels {
+namespace {
+
+constexpr std::size_t rare = 3;  // few problems and divisions have what names no parameter
+
+/// Calls use(number) for each pair of parameter values. Numbers of different pairs differ, unless
+/// two hashes of 64 bits are equal.
+template <typename Use>
+void each_pair(const Config& config, Use use) {
+  const std::hash<std::string_view> hash;
+  std::vector<std::uint64_t> numbers;
+  for (const auto& [name, value] : config.values) {
+    const std::uint64_t number = 31 * hash(config.variant) + hash(name);
+    numbers.push_back(mix64(number + static_cast<std::uint64_t>(value)));
+    for (std::size_t i = 0; i + 1 < numbers.size(); ++i)
+      use(mix64(3 * numbers.back() + numbers[i]));
+  }
+}
+
+/// Returns log2 of the number of parts, rounded up; at most 4.
+int log2_of_parts(const Division& division) {
+  int size = 0;
+  while (size < 4 && division.part << size < division.extent) ++size;
+  return size;
+}
+
+/// Calls use(number) for each division's number of parts, with each parameter that is 0, 1 or 2.
+template <typename Use>
+void each_depth(const Variant& variant, const ProblemShape& shape, const Config& config, Use use) {
+  const std::hash<std::string_view> hash;
+  for (const Division& division : variant.divisions(shape, config)) {
+    const int size = log2_of_parts(division);
+    const std::uint64_t depth =
+        mix64(31 * hash(config.variant) + hash(division.name) + static_cast<std::uint64_t>(size));
+    for (const auto& [name, value] : config.values) {
+      if (value < 0 || value > 2) continue;
+      use(mix64(3 * depth + hash(name) + static_cast<std::uint64_t>(value)));
+    }
+  }
+}
+
+}  // namespace
+
+std::size_t Novelty::unmet(const std::vector<Feature>& features, std::size_t of_rare) const {
+  std::size_t count = 0;
+  for (const Feature& feature : features) {
+    if (!has(feature)) count += feature.find('=') == Feature::npos ? of_rare : 1;
+  }
+  return count;
+}
+
+std::size_t Novelty::of_problem(const Operation& operation, const Problem& problem,
+                                const Variant& variant) const {
+  return rare * unmet(problem_features(operation, problem, variant.name));
+}
+
+Gain Novelty::of_choice(std::size_t of_problem, const Variant& variant, const ProblemShape& shape,
+                        const Config& config, bool deep) const {
+  constexpr std::size_t of_feature = 4, of_parts = 16;
+  Gain gain;
+  gain.features = of_problem + unmet(config_features(variant, shape, config), rare);
+  gain.weight = of_feature * gain.features;
+  each_depth(variant, shape, config,
+             [&](std::uint64_t depth) { gain.weight += met_depths_.contains(depth) ? 0 : 1; });
+  for (const Division& division : variant.divisions(shape, config)) {
+    if (deep) gain.weight += of_parts * static_cast<std::size_t>(log2_of_parts(division));
+  }
+  each_pair(config, [&](std::uint64_t pair) { gain.pairs += met_pairs_.contains(pair) ? 0 : 1; });
+  return gain;
+}
+
+void Novelty::add(const Operation& operation, const Candidate& choice) {
+  const auto& [problem, config] = choice;
+  for (Feature& feature : features(operation, choice)) met_.insert(std::move(feature));
+  each_pair(config, [this](std::uint64_t pair) { met_pairs_.insert(pair); });
+  each_depth(operation.variant(config.variant), operation.shape(problem), config,
+             [this](std::uint64_t depth) { met_depths_.insert(depth); });
+}
+
+}  // namespace greta::kernels
