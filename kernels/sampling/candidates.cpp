@@ -273,15 +273,16 @@ class Dealer {
     int found = 0;
     // Problems with many options are drawn easily, but loops are short with some, and special
     // inputs are left out.
-    deep_ = uniform_below(random_, 3) == 0;
-    const bool usual = uniform_below(random_, 2) == 0;
+    deep_.reset();
+    if (uniform_below(random_, 3) == 0) deep_ = static_cast<std::size_t>(random_());
+    const bool usual = uniform_below(random_, 3) == 0;
     for (int i = 0, drawn = 0; i < tries && drawn < draws; ++drawn) {
       if (found == problems) break;
       const bool rarely_valid = drawn >= few && 50 * i < drawn;
       const auto aimed = aim_of(drawn);
       Problem problem = random_problem(operation_, kind.types, draw_attributes(kind.variant, usual),
                                        {}, random_, aimed ? aimed->value : 0);
-      if (rarely_valid || drawn % 4 < 2 || (found == 0 && drawn > draws / 2))
+      if (rarely_valid || drawn % 4 == 0 || (found == 0 && drawn > draws / 2))
         drop_refused_attributes(operation_, problem);
       const Drawn result = compare(kind, std::move(problem), aimed, best);
       if (result != Drawn::invalid) ++i;
@@ -317,9 +318,9 @@ class Dealer {
   Novelty novelty_;
   std::unordered_map<Feature, int> wanted_;  ///< how often an uncovered attribute was drawn
   int in_vain_ = 0;                          ///< choices since one covered a new feature
-  bool possible_ = false;    ///< whether the last find() met a problem of the variant
-  bool deep_ = false;        ///< the present find() prefers many parts
-  std::uint64_t finds_ = 0;  ///< calls of find(), in which met_ stays the same
+  bool possible_ = false;            ///< whether the last find() met a problem of the variant
+  std::optional<std::size_t> deep_;  ///< if the present find() prefers many parts, of a division
+  std::uint64_t finds_ = 0;          ///< calls of find(), in which met_ stays the same
   std::unordered_map<std::string, std::map<std::pair<std::string, int>, Target>>
       targets_;                                 ///< by variant: values of parameters
   std::unordered_map<std::string, Seen> seen_;  ///< by variant

@@ -63,15 +63,15 @@ std::size_t Novelty::of_problem(const Operation& operation, const Problem& probl
 }
 
 Gain Novelty::of_choice(std::size_t of_problem, const Variant& variant, const ProblemShape& shape,
-                        const Config& config, bool deep) const {
-  constexpr std::size_t of_feature = 4, of_parts = 16;
+                        const Config& config, std::optional<std::size_t> deep) const {
+  constexpr std::size_t of_feature = 4, of_parts = 32;
   Gain gain;
   gain.features = of_problem + unmet(config_features(variant, shape, config), rare);
   gain.weight = of_feature * gain.features;
   each_depth(variant, shape, config,
              [&](std::uint64_t depth) { gain.weight += met_depths_.contains(depth) ? 0 : 1; });
-  for (const Division& division : variant.divisions(shape, config)) {
-    if (deep) gain.weight += of_parts * static_cast<std::size_t>(log2_of_parts(division));
+  if (const auto list = variant.divisions(shape, config); deep && !list.empty()) {
+    gain.weight += of_parts * static_cast<std::size_t>(log2_of_parts(list[*deep % list.size()]));
   }
   each_pair(config, [&](std::uint64_t pair) { gain.pairs += met_pairs_.contains(pair) ? 0 : 1; });
   return gain;

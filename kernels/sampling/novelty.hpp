@@ -3,6 +3,7 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <unordered_set>
 #include <vector>
 
@@ -33,9 +34,10 @@ class Novelty {
   /// Returns what a choice adds, with what its problem does. Besides features, these are numbers of
   /// parts (1, 2, up to 4, up to 8, more), together with each parameter that is 0, 1 or 2: buffers
   /// are filled again, and phases change, only after several parts.
-  /// If `deep`, many parts count always.
+  /// If `deep`, many parts count before all else in a division, the one with this number modulo
+  /// that of divisions.
   Gain of_choice(std::size_t of_problem, const Variant& variant, const ProblemShape& shape,
-                 const Config& config, bool deep) const;
+                 const Config& config, std::optional<std::size_t> deep) const;
   void add(const Operation& operation, const Candidate& choice);
 
  private:

@@ -17,13 +17,13 @@ std::int64_t between(std::int64_t least, std::int64_t most, std::mt19937_64& ran
                      uniform_below(random, static_cast<std::uint64_t>(most - least) + 1));
 }
 
-/// Returns a tiny extent, an arbitrary one, a multiple of 8 (which allows wide loads), or whole
+/// Returns a tiny extent, often 1, 2 or 3, an arbitrary one, a multiple of 8 (which allows wide loads), or whole
 /// tiles.
 std::int64_t random_extent(std::mt19937_64& random) {
   constexpr std::int64_t tiny = 8, most = 160;
   switch (uniform_below(random, 4)) {
     case 0:
-      return between(1, tiny, random);
+      return between(1, one_in(2, random) ? 3 : tiny, random);
     case 1:
       return between(1, most, random);
     case 2:
@@ -42,12 +42,13 @@ std::int64_t long_extent(std::mt19937_64& random) {
 }
 
 /// Returns 1, 2, 4 … or 32 whole parts, or these and a rest, which often is some eighths of a part,
-/// or at most one part.
+/// or one or two elements more or less than parts, or at most one part.
 std::int64_t extent_in_parts(std::int64_t part, std::mt19937_64& random) {
   const std::int64_t whole = part << between(0, 5, random);
   switch (uniform_below(random, 4)) {
     case 0:
       if (one_in(2, random)) return whole + part * between(1, 7, random) / 8;
+      if (one_in(2, random)) return std::max<std::int64_t>(1, whole + between(-2, 2, random));
       return whole + between(0, part - 1, random);
     case 1:
       return between(1, part, random);

@@ -7,9 +7,11 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <map>
 #include <set>
 
 #include "kernels/reference/philox.hpp"
+#include "kernels/reference/sample_integers.hpp"
 #include "runtime/device/hardware/architectures.hpp"
 #include "tests/catalog.hpp"
 #include "tests/kernels/filled.hpp"
@@ -110,8 +112,8 @@ TEST(SampleReference, PermitsTheTokensOfSpecialRowsAlone) {
   }
 }
 
-// A sum that ends where the draw does leaves open which of two neighbours it is, and nothing else.
-TEST(SampleReference, PermitsBothSidesOfABorderWithinItsBound) {
+// Where bounds permit two neighbours, the integers of kernels decide.
+TEST(SampleReference, HasOneTokenAtABorderWithinItsBound) {
   const Problem problem = problem_of(DType::f32, 1, 4);
   const auto specs = sample().tensors(problem);
   const auto random = kernels::philox4x32({5, 0, 0, 0}, {1, 2});
@@ -129,8 +131,31 @@ TEST(SampleReference, PermitsBothSidesOfABorderWithinItsBound) {
     for (const double token : {0.0, 1.0, 2.0, 3.0}) {
       passed += reference->check({test::filled(specs[3], {token})}).passed ? 1 : 0;
     }
-    EXPECT_EQ(passed, moved > 1e-4 ? 1 : 2) << moved;
+    EXPECT_EQ(passed, 1) << moved;
   }
+}
+
+HostTensor row_of(std::vector<double> logits) {
+  const TensorSpec spec{"x", Role::input, DType::f32, 1, static_cast<std::int64_t>(logits.size())};
+  return test::filled(spec, logits);
+}
+
+// Weights of whole octaves are 2^29 - 1, shifted; one of equal sums is at the border of top_p.
+TEST(SampleIntegers, AreThoseOfTheDocumentation) {
+  using kernels::sampled::drawn;
+  const HostTensor x = row_of({-28, 0, -1, -29, -2});
+  const auto tokens = kernels::sampled::weighed(x, 0, kernels::sampled::octave_temperature);
+  std::vector<std::uint32_t> weights;
+  for (const auto& token : tokens) weights.push_back(token.weight);
+  EXPECT_EQ(weights, (std::vector<std::uint32_t>{0x1fffffff, 0xfffffff, 0x7ffffff, 1}));
+  EXPECT_EQ(kernels::sampled::share_of(1000, 0.5F), 500U);
+  EXPECT_EQ(kernels::sampled::share_of(1000, -1), 1U);
+  kernels::sampled::Draw draw{kernels::sampled::octave_temperature, 0, 1, 0, {1, 2}, 0};
+  std::map<std::int64_t, int> drawn_of;
+  for (draw.offset = 0; draw.offset < 7000; ++draw.offset) ++drawn_of[drawn(x, 0, draw)];
+  EXPECT_NEAR(drawn_of[1], 4000, 200);
+  EXPECT_NEAR(drawn_of[2], 2000, 200);
+  EXPECT_NEAR(drawn_of[4], 1000, 200);
 }
 
 /// A kernel that computes in f32 may round 1 + 2^-8 to either neighbour in bf16, and draws by it.

@@ -191,4 +191,11 @@ std::vector<Division> divisions_of_tiles(const Shape& shape, const Config& c) {
   return list;
 }
 
+std::vector<Division> divisions_of_stages(const Shape& shape, const Config& c) {
+  std::vector<Division> list = divisions_of_tiles(shape, c);
+  const std::int64_t steps = ceil_div(shape.k, std::int64_t{c["BK"]} * c["SPLIT"]);
+  list.push_back({"K steps", steps, c["STAGES"], "STAGES"});
+  return list;
+}
+
 }  // namespace greta::kernels::gemm

@@ -59,5 +59,7 @@ void add_copies(LaunchPlan& plan, const Shape& shape, const DeviceInfo& device,
 /// Returns the divisions of such a kernel: C into tiles, these into groups of SWIZZLE rows (or
 /// columns), and K into slices and steps.
 std::vector<Division> divisions_of_tiles(const Shape& shape, const Config& config);
+/// Also returns how STAGES buffers divide the K steps of a slice.
+std::vector<Division> divisions_of_stages(const Shape& shape, const Config& c);
 
 }  // namespace greta::kernels::gemm

@@ -312,7 +312,7 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
 /// With STREAM_K, workgroups have at least four K steps: one tile of twelve belongs to three or
 /// more.
 std::vector<Division> divisions(const Shape& shape, const Config& config) {
-  std::vector<Division> list = divisions_of_tiles(shape, config);
+  std::vector<Division> list = divisions_of_stages(shape, config);
   const bool one = config["STREAM_K"] != 0 && TmaKernel::clusters(shape, config) == 1;
   list.push_back({"K steps of a streamed tile", ceil_div(shape.k, config["BK"]), one ? 11 : 1});
   return list;

@@ -217,7 +217,7 @@ Variant tf32x3_tma() {
       "tf32x3_tma",
       "as tf32x3, on NVIDIA's warpgroups: one thread copies boxes, and high and low parts are "
       "multiplied from registers and shared memory",
-      space, plan, defaults, divisions_of_tiles);
+      space, plan, defaults, divisions_of_stages);
   set_work<Shape>(variant, work);
   return variant;
 }

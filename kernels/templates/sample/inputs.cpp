@@ -67,7 +67,9 @@ void mix_in_special_values(HostTensor& x, std::mt19937_64& random) {
 void mix_in_levels(HostTensor& x, std::mt19937_64& random) {
   for (std::int64_t row = 0; row < x.spec.rows; ++row) {
     if (uniform_below(random, 4) != 0) continue;
-    const double step = one_of({0.25, 0.6931471805599453, 1, 40}, random);
+    // Of powers of 2, differences are at the borders of histograms' bins (put_border()).
+    const double power = std::exp2(-static_cast<double>(uniform_below(random, 16)));
+    const double step = one_of({power, power, 0.25, 0.6931471805599453, 1, 40}, random);
     const std::uint64_t levels = 1 + uniform_below(random, 4);
     for (std::int64_t col = 0; col < x.spec.cols; ++col) {
       store(x, static_cast<std::size_t>(row * x.spec.cols + col),
@@ -76,10 +78,11 @@ void mix_in_levels(HostTensor& x, std::mt19937_64& random) {
   }
 }
 
-/// Returns a top_p, at the temperature 1, whose share ends exactly with a token that is nearer than
+/// Returns a top_p whose share ends exactly with a token that is nearer than
 /// the next one; nothing if f32 has none.
-std::optional<float> border_of(const HostTensor& x, std::int64_t row, std::mt19937_64& random) {
-  const std::vector<sampled::Weighed> tokens = sampled::weighed(x, row, 1);
+std::optional<float> border_of(const HostTensor& x, std::int64_t row, float temperature,
+                               std::mt19937_64& random) {
+  const std::vector<sampled::Weighed> tokens = sampled::weighed(x, row, temperature);
   std::vector<std::uint64_t> sums{0};
   for (const sampled::Weighed& token : tokens) sums.push_back(sums.back() + token.weight);
   const std::size_t count = tokens.size();
@@ -107,27 +110,32 @@ void put_border(const HostTensor& x, std::int64_t row, HostTensor& settings,
   }
   if (logits.empty()) return;
   std::sort(logits.begin(), logits.end(), std::greater<>());
+  // With the former, differences that are powers of 2 are such parts of an octave, too.
+  const double temperature =
+      uniform_below(random, 2) == 0 ? double{sampled::octave_temperature} : 1;
+  const auto weight_of = [&](double logit) {
+    return std::exp((logit - logits.front()) / temperature);
+  };
   // Of the tokens that have a weight.
   const auto end = std::find_if(logits.begin(), logits.end(),
                                 [&](double logit) { return logit < logits.front() - 20; });
   const auto rank = uniform_below(random, static_cast<std::uint64_t>(end - logits.begin()));
   double all = 0, kept = 0;
   for (std::size_t i = 0; i < logits.size(); ++i) {
-    const double weight = std::exp(logits[i] - logits.front());
+    const double weight = weight_of(logits[i]);
     all += weight;
     if (i <= rank) kept += weight;
   }
   const double top_k = static_cast<double>(rank) + 1;
-  const double near = border_of(x, row, random).value_or(kept / all);
+  const double near =
+      border_of(x, row, static_cast<float>(temperature), random).value_or(kept / all);
   const double top_p = one_of({kept / all, near, near, 0.25, 0.5, 0.75}, random);
   const std::uint64_t kind = uniform_below(random, 4);
   const auto first = static_cast<std::size_t>(row * 4);
-  // Whole logits are whole octaves apart then, at borders of histograms.
-  const bool octaves = kind % 2 == 0 && uniform_below(random, 3) == 0;
-  store(settings, first, octaves ? double{sampled::octave_temperature} : 1);
+  store(settings, first, temperature);
   store(settings, first + 1, kind % 2 == 0 ? top_k : 0);
   store(settings, first + 2, kind == 1 || kind == 2 ? top_p : 1);
-  store(settings, first + 3, kind == 3 ? std::exp(logits[rank] - logits.front()) : 0);
+  store(settings, first + 3, kind == 3 ? weight_of(logits[rank]) : 0);
 }
 
 /// Makes a draw among tokens of the least weights, of which each random number has its own: whoever
