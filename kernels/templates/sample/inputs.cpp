@@ -67,13 +67,16 @@ void mix_in_special_values(HostTensor& x, std::mt19937_64& random) {
 void mix_in_levels(HostTensor& x, std::mt19937_64& random) {
   for (std::int64_t row = 0; row < x.spec.rows; ++row) {
     if (uniform_below(random, 4) != 0) continue;
-    // Of powers of 2, differences are at the borders of histograms' bins (put_border()).
-    const double power = std::exp2(-static_cast<double>(uniform_below(random, 16)));
-    const double step = one_of({power, power, 0.25, 0.6931471805599453, 1, 40}, random);
+    const double step = one_of({0, 0.25, 0.6931471805599453, 1, 40}, random);
     const std::uint64_t levels = 1 + uniform_below(random, 4);
     for (std::int64_t col = 0; col < x.spec.cols; ++col) {
+      const std::uint64_t level = uniform_below(random, levels);
+      // Powers of 2 are at borders of histograms' bins (put_border()).
+      const double power = std::exp2(-static_cast<double>(uniform_below(random, 16)));
       store(x, static_cast<std::size_t>(row * x.spec.cols + col),
-            -step * static_cast<double>(uniform_below(random, levels)));
+            step > 0     ? -step * static_cast<double>(level)
+            : level == 0 ? 0
+                         : -power);
     }
   }
 }
