@@ -17,8 +17,8 @@ std::int64_t between(std::int64_t least, std::int64_t most, std::mt19937_64& ran
                      uniform_below(random, static_cast<std::uint64_t>(most - least) + 1));
 }
 
-/// Returns a tiny extent, often 1, 2 or 3, an arbitrary one, a multiple of 8 (which allows wide loads), or whole
-/// tiles.
+/// Returns a tiny extent, often 1, 2 or 3, an arbitrary one, a multiple of 8 (which allows wide
+/// loads), or whole tiles.
 std::int64_t random_extent(std::mt19937_64& random) {
   constexpr std::int64_t tiny = 8, most = 160;
   switch (uniform_below(random, 4)) {

@@ -199,7 +199,9 @@ Seen seen_by(const Shape& s, std::int64_t valid, std::int64_t queries, std::int6
 /// tree), or any.
 void point_query(const Shape& s, Rows& q, std::int64_t row, const Rows& k, const KeyRows& rows,
                  std::int64_t valid, std::int64_t queries, Seen seen, std::mt19937_64& random) {
-  const double score = below(random, 4) == 0 ? 300 : 10;
+  // Kernels may scale their sums again only for much greater scores.
+  constexpr double sizes[] = {300, 30, 10, 10};
+  const double score = sizes[below(random, 4)];
   const std::int64_t keys[] = {seen.end - 1,         seen.end,
                                seen.first,           seen.first - 1,
                                below(random, valid), valid - 1 - below(random, queries)};
@@ -325,7 +327,8 @@ void harden_operands(const Shape& s, std::vector<HostTensor>& inputs, const Inpu
   }
   for (std::int64_t row = 0; row < q.count(); ++row) harden_query(s, q, row, col, random);
   for (std::int64_t b = 0; b < s.batch; ++b) {
-    const std::int64_t length = s.packed ? s.capacity : draw_length(s, seed.part_of("kv"), random);
+    const std::int64_t part = seed.part_of(below(random, 2) == 0 ? "kv" : "slices of kv");
+    const std::int64_t length = s.packed ? s.capacity : draw_length(s, part, random);
     const std::int64_t valid = std::clamp<std::int64_t>(length, 0, s.capacity);
     if (!s.packed) {
       store_element(DType::i32, inputs[3].data.data(), static_cast<std::size_t>(b),
