@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "kernels/planning/cluster_units.hpp"
+#include "kernels/planning/cluster_units.hpp"
+#include "kernels/templates/gemm/alignment.hpp"
 #include "kernels/templates/gemm/space.hpp"
 #include "kernels/templates/gemm/tma_kernel.hpp"
 #include "kernels/templates/gemm/work.hpp"
