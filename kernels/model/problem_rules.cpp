@@ -242,6 +242,7 @@ std::string values_text(const Attribute& attribute) {
 
 std::string default_value(const Attribute& attribute, const Problem& problem) {
   if (attribute.packed) return std::to_string(attribute.packed(problem));
+  if (!attribute.allowed.empty()) return attribute.fallback;  // a word, even that of a dimension
   for (const auto& [name, extent] : problem.dims) {
     if (name == attribute.fallback) return std::to_string(extent);
   }

@@ -4,7 +4,7 @@
     fp64_llama.py FOLDER COUNT ID...
 
 The code is independent of GRETA's: it follows the definitions of the models in transformers, and of the quantised weights in
-AutoAWQ, GPTQModel and compressed-tensors. It prints the tokens after the given ones, and the least difference between the
+AutoAWQ, GPTQModel and compressed-tensors. It prints the tokens after the given ones, and for each the difference between the
 logits of the first and of the second choice.
 """
 import json
@@ -250,13 +250,13 @@ class Model:
 
 def main():
     model, count = Model(pathlib.Path(sys.argv[1])), int(sys.argv[2])
-    ids, least = [int(word) for word in sys.argv[3:]], math.inf
+    ids, gaps = [int(word) for word in sys.argv[3:]], []
     for _ in range(count):
         logits = model.logits(ids)
         second, first = np.sort(logits)[-2:]
-        least = min(least, first - second)
+        gaps.append(float(first - second))
         ids.append(int(np.argmax(logits)))
-    print(json.dumps({"ids": ids[-count:], "least": least}))
+    print(json.dumps({"ids": ids[-count:], "gaps": gaps}))
 
 
 if __name__ == "__main__":

@@ -90,7 +90,9 @@ Trial LocalEvaluator::verify(const Problem& problem, const Config& config, std::
     InputSeed drawn = seed;
     const Operation& operation = catalog().at(problem.op);
     const Variant& variant = operation.variant(config.variant);
-    if (variant.divisions) drawn.divisions = variant.divisions(operation.shape(problem), config);
+    if (limits.inputs != InputStyle::plain && variant.divisions) {
+      drawn.divisions = variant.divisions(operation.shape(problem), config);
+    }
     const auto candidate = checked(problem, config, drawn, limits.inputs, limits, trial);
     if (!candidate) return candidate.failure();
     if (limits.repeats == 0) return {};

@@ -127,7 +127,7 @@ GRETA_DEVICE void join_slices(const Arguments& args, const OwnSums& sums, u32 us
   cluster_barrier();
   OwnJoin::join(ClusterSums{sums}, used, own, block_z(), used,
                 shared + wave_floats + OwnSums::floats, outputs);
-  cluster_barrier_relaxed();  // the others have read this workgroup's sums
+  cluster_barrier();  // the others have read this workgroup's sums
 #else
   u32* const before = reinterpret_cast<u32*>(shared + OwnJoin::shared_floats);
   u32* const counter = args.counters + block_index<THREADS>();

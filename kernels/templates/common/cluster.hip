@@ -43,9 +43,9 @@ GRETA_DEVICE void cluster_barrier() {
   cluster_arrive();
   cluster_wait();
 }
-// The same, but what threads wrote before, unless others show it, may be seen later: for those that
-// have read, or opened barriers (show_barriers() in tensor_copy.hip). cluster_barrier() waits for
-// stores to device memory, 0.5 us after a tile of a product (sm_90).
+// The same, but nothing before it is ordered: for threads that have used what they read from others,
+// or opened barriers (show_barriers() in tensor_copy.hip). cluster_barrier() waits for stores to
+// device memory, 0.5 us after a tile of a product (sm_90).
 GRETA_DEVICE void cluster_barrier_relaxed() {
   asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
   cluster_wait();

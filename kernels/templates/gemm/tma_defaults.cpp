@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "kernels/planning/cluster_units.hpp"
-#include "kernels/planning/cluster_units.hpp"
 #include "kernels/templates/gemm/alignment.hpp"
 #include "kernels/templates/gemm/space.hpp"
 #include "kernels/templates/gemm/tma_kernel.hpp"
