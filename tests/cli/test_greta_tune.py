@@ -163,7 +163,7 @@ class Devices(Case):
         for line in hip["missing"]:
             self.assertIn("absent " + " ".join(line.split()), words)
         host = next(b for b in backends if b["backend"] == "hip-host")
-        self.assertEqual(len(host["devices"]), 4)
+        self.assertEqual(len(host["devices"]), 5)
         self.assertIn("runs on the CPU, for checking kernels", words)
         self.assertIn("matrix operations f16 and bf16 16x8x16", words)  # hip-host:0 as sm_80
 
