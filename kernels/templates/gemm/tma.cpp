@@ -23,7 +23,6 @@ namespace {
 
 std::vector<Constraint> tile_constraints(const Shape& shape, const DeviceInfo& device,
                                          const TmaKernel& kernel) {
-  const std::int64_t shared = device.shared_memory_bytes;
   std::vector<Constraint> list{
       storage_constraint(shape.in, shape.out, device),
       {"warpgroups",
@@ -37,19 +36,12 @@ std::vector<Constraint> tile_constraints(const Shape& shape, const DeviceInfo& d
        "PINGPONG that must be a multiple of 64",
        {{"BM", "BN", "GROUPS", "PINGPONG"},
         [](const Config& c) { return TmaKernel::has_parts(c); }}},
-      {"shared_memory",
-       fmt::format("STAGES of both tiles, with RESIDENT or FOLD=2 also sums, must fit {} KiB",
-                   shared / 1024),
-       {{"BM", "BN", "BK", "GROUPS", "PINGPONG", "STAGES", "RESIDENT", "DYNAMIC", "STREAM_K",
-         "SPLIT", "FOLD"},
-        [=](const Config& c) {
-          return kernel.shared_bytes(c) * std::max(1, c["RESIDENT"]) <= shared;
-        }}},
       {"registers",
        "a part's sums need more registers than a thread has",
        {{"BM", "BN", "GROUPS", "PINGPONG"},
         [=](const Config& c) { return kernel.has_registers(c); }}},
   };
+  append(list, kernel.shared_constraints(device.shared_memory_bytes));
   append(list, tiled_product(shape, true));
   if (shape.panels) {
     list.push_back({"panels",

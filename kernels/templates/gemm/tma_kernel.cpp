@@ -1,5 +1,7 @@
 #include "kernels/templates/gemm/tma_kernel.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 
@@ -12,6 +14,11 @@ constexpr std::int64_t quarter = warpgroup_rows / 4;  // of an instruction's row
 
 std::int64_t whole_kib(std::int64_t bytes) {
   return ceil_div(bytes, 1024) * 1024;
+}
+
+/// Returns the bytes of f32 sums whose rows do not begin in the same banks.
+std::int64_t pitched(std::int64_t rows, std::int64_t width) {
+  return rows * (width + 8) * 4;
 }
 
 }  // namespace
@@ -83,35 +90,62 @@ std::int64_t TmaKernel::tile_bytes(bool along_k, std::int64_t span, std::int64_t
   return lines * ceil_div(along_k ? bk : span, panel) * panel * 2;
 }
 
-std::int64_t TmaKernel::shared_bytes(const Config& c) const {
-  const std::int64_t bm = c["BM"], bn = c["BN"], bk = c["BK"], stages = c["STAGES"];
-  const std::int64_t tiles =
-      stages * (tile_bytes(shape_.a_along_k, bm, bk) + tile_bytes(shape_.b_along_k, bn, bk));
-  const std::int64_t barriers = stages * (c["DYNAMIC"] != 0 ? 24 : 16) +
+std::int64_t TmaKernel::stages_bytes(const Config& c) const {
+  const std::int64_t bk = c["BK"];
+  return c["STAGES"] *
+         (tile_bytes(shape_.a_along_k, c["BM"], bk) + tile_bytes(shape_.b_along_k, c["BN"], bk));
+}
+
+std::int64_t TmaKernel::exchange_bytes(const Config& c) const {
+  const std::int64_t bm = c["BM"], bn = c["BN"], barriers = c["STAGES"] * std::int64_t{16};
+  const std::int64_t received = 4 * ceil_div(bm, c["SPLIT"]) * bn * (c["SPLIT"] - 1);
+  const std::int64_t tiles = stages_bytes(c), sums = pitched(bm, bn);
+  if (received <= 16384) return std::max(tiles, sums) + whole_kib(16 + received) + barriers;
+  return std::max(tiles, sums + received) + whole_kib(16) + barriers;
+}
+
+std::int64_t TmaKernel::own_bytes(const Config& c, bool packed) const {
+  const std::int64_t bn = c["BN"], tiles = stages_bytes(c);
+  const std::int64_t barriers = c["STAGES"] * (c["DYNAMIC"] != 0 ? 24 : 16) +
                                 (c["PINGPONG"] != 0 ? c["GROUPS"] * 8 : 0) +
                                 (c["STREAM_K"] != 0 ? 8 : 0);
-  const auto pitched = [](std::int64_t lines, std::int64_t width) {
-    return lines * (width + 8) * 4;
-  };
-  if (c["FOLD"] == 2) {
-    const std::int64_t received = 4 * ceil_div(bm, c["SPLIT"]) * bn * (c["SPLIT"] - 1);
-    const std::int64_t sums = pitched(bm, bn);
-    if (received <= 16384) return std::max(tiles, sums) + whole_kib(16 + received) + barriers;
-    return std::max(tiles, sums + received) + whole_kib(16) + barriers;
-  }
   const std::int64_t columns = c["RESIDENT"] != 0 ? 32 : 64, waves = c["GROUPS"] * std::int64_t{4};
   const std::int64_t sums =
-      packed(c)
-          ? waves * quarter * (std::min<std::int64_t>(bn, 64) / (shape_.gated ? 2 : 1) + 8) * 2
+      packed ? waves * quarter * (std::min<std::int64_t>(bn, 64) / (shape_.gated ? 2 : 1) + 8) * 2
       : swapped(c) ? pitched(waves * piece_rows(c), quarter)
                    : pitched(waves * quarter, std::min(bn, columns));
   return (c["RESIDENT"] != 0 ? tiles + sums : std::max(tiles, sums)) + barriers;
 }
 
-bool TmaKernel::packed(const Config& c) const {
+std::int64_t TmaKernel::shared_bytes(const Config& c) const {
+  return c["FOLD"] == 2 ? exchange_bytes(c) : own_bytes(c, packed(c));
+}
+
+std::vector<Constraint> TmaKernel::shared_constraints(std::int64_t limit) const {
+  // Two rules, as a space is quick to count where each rule has few combinations of values. Slices
+  // need RESIDENT=0, where the sums of a product are never more than its limit.
+  return {
+      {"shared_memory",
+       fmt::format("STAGES of both tiles, with RESIDENT also sums, must fit {} KiB", limit / 1024),
+       {{"BM", "BN", "BK", "GROUPS", "PINGPONG", "STAGES", "RESIDENT", "DYNAMIC", "STREAM_K"},
+        [kernel = *this, limit](const Config& c) {
+          return kernel.own_bytes(c, kernel.packs(c)) * std::max(1, c["RESIDENT"]) <= limit;
+        }}},
+      {"shared_exchange",
+       fmt::format("the sums that FOLD=2 exchanges must fit {} KiB", limit / 1024),
+       {{"BM", "BN", "BK", "STAGES", "SPLIT", "FOLD"}, [kernel = *this, limit](const Config& c) {
+          return c["FOLD"] != 2 || kernel.exchange_bytes(c) <= limit;
+        }}}};
+}
+
+bool TmaKernel::packs(const Config& c) const {
   const bool whole_units = !shape_.gated || c["BN"] % 32 == 0;
-  return bits_of(shape_.out) == 16 && shape_.c_unit() % 8 == 0 && shape_.beta == 0 &&
-         c["SPLIT"] == 1 && !swapped(c) && whole_units;
+  return bits_of(shape_.out) == 16 && shape_.c_unit() % 8 == 0 && shape_.beta == 0 && !swapped(c) &&
+         whole_units;
+}
+
+bool TmaKernel::packed(const Config& c) const {
+  return c["SPLIT"] == 1 && packs(c);
 }
 
 std::int64_t TmaKernel::least_registers(const Config& c) const {

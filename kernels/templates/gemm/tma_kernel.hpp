@@ -49,6 +49,8 @@ class TmaKernel {
   bool packed(const Config& config) const;
   /// Returns the bytes of dynamic shared memory.
   std::int64_t shared_bytes(const Config& config) const;
+  /// Returns the constraints by which these are at most `limit`.
+  std::vector<Constraint> shared_constraints(std::int64_t limit) const;
   /// Return the number of 32-bit registers that a thread of a warpgroup needs at least, and has:
   /// those of the wave or warpgroup that copies hand over what they don't need.
   std::int64_t least_registers(const Config& config) const;
@@ -60,6 +62,12 @@ class TmaKernel {
 
  private:
   std::int64_t tile_bytes(bool along_k, std::int64_t span, std::int64_t bk) const;
+  std::int64_t stages_bytes(const Config& config) const;
+  /// Return shared_bytes() where FOLD is 2, and where it isn't.
+  std::int64_t exchange_bytes(const Config& config) const;
+  std::int64_t own_bytes(const Config& config, bool packed) const;
+  /// Returns packed() for a product without slices.
+  bool packs(const Config& config) const;
 
   Shape shape_;
   MatrixKernel matrix_;
