@@ -81,6 +81,10 @@ struct Inbox {
     asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
   }
 
+  // The same, where what others send takes the place of what this block's threads have written or
+  // read: writes that wait in the queue for shared memory would come after it.
+  GRETA_DEVICE void let_others_overwrite() const { cluster_arrive(); }
+
   // Returns when all blocks let others send. All threads, before they send.
   GRETA_DEVICE void await_others() const {
     asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");

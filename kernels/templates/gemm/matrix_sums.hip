@@ -166,7 +166,7 @@ GRETA_DEVICE void add_in_cluster(const Arguments& args, u8* inbox_memory, Positi
   float* const own = reinterpret_cast<float*>(inbox_memory + inbox_bytes);
   float* const received =
       inbox_apart ? reinterpret_cast<float*>(inbox_memory + 16) : own + BM * pitch;
-  if (!inbox_apart) inbox.let_others_send();
+  if (!inbox_apart) inbox.let_others_overwrite();
   const auto place = [&](u32 row, u32 four) { return own + row * pitch + four * 4; };
   GRETA_UNROLL
   for (u32 i = 0; i < pieces; ++i) {

@@ -56,7 +56,7 @@ GRETA_DEVICE void add_in_cluster(const Arguments& args, u8* shared, u32 row, u32
     const u32 to = adder(piece), number = (from - (from > to)) * most_added + piece - first_piece(to);
     return received + (number * THREADS + thread_index()) * 4;
   };
-  if (!inbox_apart) inbox.let_others_send();
+  if (!inbox_apart) inbox.let_others_overwrite();
   inbox.await_others();
   GRETA_UNROLL
   for (u32 i = 0; i < pieces; ++i) {
