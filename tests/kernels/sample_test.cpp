@@ -54,6 +54,10 @@ const std::vector<Row>& special_rows() {
       {{1, 3, 2, 3, 3, 0, -1, 3}, {1, 0, 1, 7}, {1, 3, 4, 7}},
       // Less tokens have a probability than top_k keeps.
       {{1, 3, 2, 3.5, 3, 0, -1, 3}, {1, 5, 0.5, 1}, {3}},
+      // top_p takes its share of those.
+      {{3, 3, 3, 3, 0, 1, nan, 2}, {1, 7, 0.5, 1}, {0, 1}},
+      {{0, 3, 3, nan, -1, 3, 3, 2}, {1, 6, 0.3, 1}, {1, 2}},
+      {{-0.0, nan, -0.0, nan, -0.0, -0.0, -0.0, nan}, {1.5, 7, 0.25, 1}, {0, 2}},
       // The bounds of no bin exclude the farthest token.
       {{1, 1.01, 1.02, -infinity, nan, 1.03, -infinity, nan}, {1, 0, 0.9999999, 0}, {0, 1, 2, 5}},
       // Equal logits are kept from the lowest column on.

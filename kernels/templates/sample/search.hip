@@ -30,6 +30,7 @@ struct Search {
   Range held = {};
   u64 held_mass = 0;  // of those nearer
   u64 row_mass = 0;   // after a pass
+  u32 row_ties = 0;   // after one that counts ties
   // Bins that were filled before the largest logit was known: each has distances from a multiple of
   // its width after `start`, within `slack`.
   bool early = false;
@@ -161,6 +162,7 @@ struct Search {
     if (what == counting) merge_bins();
     const Sums all = reduce_threads<THREADS>(own, Plus{}, s.sums);
     row_mass = all.least + all.most;
+    row_ties = all.count;
     // Before a scan that needs the place of these sums; of several waves, what lanes have written is
     // known after the reduction's barrier.
     if (what == counting || waves == 1) block_barrier();
@@ -292,7 +294,7 @@ struct Search {
           return list_search().find(by_count ? count - before : no_count, share(whole));
         }
         if (what == listing) {  // early bins count a few less
-          what = counting;
+          what = range.span == 1 ? tying : counting;
           continue;
         }
       }
@@ -305,8 +307,9 @@ struct Search {
       }
       lower = 0;
       if (range.span == 1 && !measured) {
-        return list_search().border_at(range.from, nearer, by_count ? count - before : no_count,
-                                       share(whole));
+        // Where early bins did not show the border, the row may have fewer tokens than `count`.
+        const u32 ties = by_count ? smaller(count - before, row_ties) : no_count;
+        return list_search().border_at(range.from, nearer, ties, share(whole));
       }
       measured = false;
 
