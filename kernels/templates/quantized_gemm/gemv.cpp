@@ -49,7 +49,8 @@ std::int64_t shared_bytes(const Shape& shape, const DeviceInfo& device, const Co
   }
   const std::int64_t together = std::max<std::int64_t>(
       hip ? wave : whole_subgroups(device, config["THREADS"]), config["COLS"]);
-  return 4 * sums_of_tile(shape, config) * ceil_div(threads, together);
+  constexpr std::int64_t of_arrival = 16;
+  return 4 * sums_of_tile(shape, config) * ceil_div(threads, together) + of_arrival;
 }
 
 /// Returns the constraints of words of AWQ and GPTQ, and of slices of K.
@@ -129,10 +130,11 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
            device.language == Language::hip ? p["THREADS"] : Expression(1))});
   append(a.constraints, word_constraints(shape, device));
   if (vectorising_cpu(device)) {
-    const int most = words ? std::max(4, least_across(shape)) : 4;
-    a.constraints.push_back(
-        {"code_size", fmt::format("ROWS x TN x UNROLL above {} compiles slowly for a CPU", most),
-         p["ROWS"] * p["TN"] * p["UNROLL"] <= most});
+    const auto size = p["ROWS"] * p["TN"] * p["UNROLL"];
+    a.constraints.push_back({"code_size",
+                             "ROWS x TN x UNROLL above 4, or with ACROSS=1 16, compiles slowly for "
+                             "a CPU",
+                             size <= 4 || (p["ACROSS"] == 1 && size <= 16)});
   }
   return a;
 }

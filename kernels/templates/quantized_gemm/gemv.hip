@@ -54,15 +54,22 @@ GRETA_DEVICE void add_products(const RowChunks& rows, const Columns& chunk,
 #if NORM
   float some[ROWS] = {};
 #endif
+  // f32 has all integers times a scale of 16 bits. Of several rows, these take fewer registers than a chunk's sums.
+  constexpr bool scaled = ACROSS && ROWS >= 4;
   constexpr u32 eights = CHUNK_WEIGHTS / 8, of_segment = eights / SEGMENTS;
   GRETA_UNROLL
   for (u32 segment = 0; segment < SEGMENTS; ++segment) {
     float part[ROWS][TN] = {};
+    float(&to)[ROWS][TN] = scaled ? sum : part;
     GRETA_UNROLL
     for (u32 e = segment * of_segment; e < (segment + 1) * of_segment; ++e) {
       float weight[TN][8];
       GRETA_UNROLL
-      for (u32 t = 0; t < TN; ++t) chunk.eight(t, e, weight[t]);
+      for (u32 t = 0; t < TN; ++t) {
+        chunk.eight(t, e, weight[t]);
+        GRETA_UNROLL
+        for (u32 i = 0; scaled && i < 8; ++i) weight[t][i] *= chunk.scale(t, segment);
+      }
 #if NORM
       float of_norm[8];
       load_a8(rows.weight + 8 * e, of_norm);
@@ -81,12 +88,12 @@ GRETA_DEVICE void add_products(const RowChunks& rows, const Columns& chunk,
         GRETA_UNROLL
         for (u32 t = 0; t < TN; ++t) {
           GRETA_UNROLL
-          for (u32 i = 0; i < 8; ++i) part[row][t] = multiply_add(x[i], weight[t][i], part[row][t]);
+          for (u32 i = 0; i < 8; ++i) to[row][t] = multiply_add(x[i], weight[t][i], to[row][t]);
         }
       }
     }
     GRETA_UNROLL
-    for (u32 row = 0; row < ROWS; ++row) {
+    for (u32 row = 0; !scaled && row < ROWS; ++row) {
       GRETA_UNROLL
       for (u32 t = 0; t < TN; ++t) {
         sum[row][t] = multiply_add(chunk.scale(t, segment), part[row][t], sum[row][t]);
