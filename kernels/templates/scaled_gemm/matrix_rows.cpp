@@ -116,12 +116,15 @@ int split_of(std::int64_t tiles, std::int64_t busy, std::int64_t rounds) {
 /// under way.
 std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   if (!has_cores(shape, device) || !rows_have_scales(shape, device)) return {};
+  if (shape.mx() && !for_few_rows(shape)) return {};
   constexpr std::int64_t under_way = 32 << 10;
   int rt = 1;
   while (rt < 4 && rt * side < shape.m) rt *= 2;
   const std::int64_t units = ceil_div(shape.k, unit), busy = busy_workgroups(device);
   std::vector<Config> good, others;
   for (const int tn : {2, 1}) {
+    // NVRTC keeps the totals of one column and several rows in memory.
+    if (shape.mx() && rt > 1 && tn == 1) continue;
     const std::int64_t tiles =
         ceil_div(shape.n, tn * side) * ceil_div(shape.m, std::int64_t{rt} * side);
     for (const int waves : {16, 8, 4, 2, 1}) {
