@@ -157,6 +157,10 @@ std::vector<Config> across_defaults(const Shape& shape, const DeviceInfo& device
   std::vector<Config> configs;
   const int least = least_across(shape), runs = runs_of(shape);
   const bool cpu = vectorising_cpu(device);
+  // Compilers spill more sums than these beside words of 8 bits, of gates and ups, or a norm.
+  const bool more = traits(shape.format).bits == 8 || least > 8 || (shape.norm && least > 4);
+  const int spared = shape.norm && device.vendor == "AMD" ? 16 : 32;
+  const int most_sums = more && thread_registers(device) <= 256 ? std::max(spared, least) : 64;
   for (const int tn : {cpu ? least : std::max(least, 4 * runs), least}) {
     if (shape.n % (tn / runs) != 0) continue;
     for (const int threads : {256, 128, 64}) {
@@ -172,7 +176,7 @@ std::vector<Config> across_defaults(const Shape& shape, const DeviceInfo& device
                          {{"THREADS", threads},
                           {"COLS", cols},
                           {"TN", tn},
-                          {"ROWS", tn > 8 ? std::min(rows, 4) : rows},
+                          {"ROWS", std::min(rows, most_sums / tn)},
                           {"UNROLL", 1},
                           {"ACROSS", 1},
                           {"SPLIT", split}}});
