@@ -106,6 +106,36 @@ GRETA_DEVICE void add_products(const RowChunks& rows, const Columns& chunk,
 #endif
 }
 
+#if ACROSS
+struct Product {
+  Out* c;
+  const Out* added;
+  u32 n, k;
+  float epsilon;  // of the norm
+};
+
+// Stores what the sums of a tile are worth.
+GRETA_DEVICE void put_tile(const float* met, const Product& to, u32 first_row, u32 last_row, u32 tile_col) {
+  for (u32 e = thread_index(); e < ROWS * COLS * TN / runs; e += THREADS) {
+    const u32 row = e / (COLS * TN / runs), at = e % (COLS * TN / runs) * runs;
+    const u32 col = (tile_col + at) / runs;
+    if (row > last_row || col >= to.n) continue;
+    const float* const sums = met + row * sums_of_row * COLS + at / TN;
+#if NORM
+    const float factor = norm_factor(sums[TN * COLS], to.k, to.epsilon);
+#else
+    constexpr float factor = 1.0f;
+#endif
+    const float total = sums[at % TN * COLS] * factor;
+#if GATED
+    put_gated(to.c, first_row + row, col, to.n, total, sums[(at % TN + 1) * COLS] * factor);
+#else
+    put(to.c, to.added, first_row + row, col, to.n, total);
+#endif
+  }
+}
+#endif
+
 GRETA_KERNEL(THREADS)
 quantized_gemm_gemv(const In* GRETA_READ a, const u8* GRETA_READ b, const Scale* GRETA_READ scales,
                     const u8* GRETA_READ zeros, const Out* GRETA_READ added, Out* __restrict__ c,
@@ -158,23 +188,11 @@ quantized_gemm_gemv(const In* GRETA_READ a, const u8* GRETA_READ b, const Scale*
   GRETA_UNROLL
   for (u32 row = 0; row < ROWS; ++row) meet_in_wave(sum[row], squares[row], row, wave_sums);
   if (!meet(SLICES, block, tiles_n * ((m + ROWS - 1) / ROWS), wave_sums)) return;
-  for (u32 e = thread_index(); e < ROWS * COLS * TN / runs; e += THREADS) {
-    const u32 row = e / (COLS * TN / runs), at = e % (COLS * TN / runs) * runs;
-    const u32 col = (tile_col + at) / runs;
-    if (row > last_row || col >= n) continue;
-    const float* const sums = wave_sums + row * sums_of_row * COLS + at / TN;
 #if NORM
-    const float factor = norm_factor(sums[TN * COLS], k, epsilon);
+  put_tile(wave_sums, {c, added, n, k, epsilon}, first_row, last_row, tile_col);
 #else
-    constexpr float factor = 1.0f;
+  put_tile(wave_sums, {c, added, n, k, 0}, first_row, last_row, tile_col);
 #endif
-    const float total = sums[at % TN * COLS] * factor;
-#if GATED
-    put_gated(c, first_row + row, col, n, total, sums[(at % TN + 1) * COLS] * factor);
-#else
-    put(c, added, first_row + row, col, n, total);
-#endif
-  }
 #else
   GRETA_UNROLL
   for (u32 row = 0; row < ROWS; ++row) {
