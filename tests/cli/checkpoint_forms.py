@@ -82,6 +82,10 @@ FORMS = {
                                      "zero_point": True}}, {}),
     "pack-quantized": ({"quantization_config": compressed({"num_bits": 4, "type": "int", "strategy": "group",
                                                            "group_size": 64}, "pack-quantized")}, {}),
+    "mxfp4": ({"quantization_config": compressed({"num_bits": 4, "type": "float", "strategy": "group", "group_size": 32},
+                                                 "mxfp4-pack-quantized")}, {}),
+    "nvfp4": ({"quantization_config": compressed({"num_bits": 4, "type": "float", "strategy": "tensor_group",
+                                                  "group_size": 16}, "nvfp4-pack-quantized")}, {}),
     "pack-quantized with zero points": (
         {"quantization_config": compressed({"num_bits": 8, "type": "int", "strategy": "group", "group_size": 64,
                                             "symmetric": False, "actorder": "group"}, "pack-quantized")}, {}),
@@ -187,6 +191,8 @@ class Writer:
 
     def compressed(self, name, rows, cols):
         scheme = self.quantised["config_groups"]["group_0"]["weights"]
+        if scheme["type"] == "float":
+            return self.numbers_of_four_bits(name, rows, cols, scheme["group_size"])
         bits = scheme["num_bits"]
         integers, scales, zeros, group = self.numbers(rows, cols, bits, scheme["group_size"], not scheme["symmetric"])
         self.add(name + ".weight_packed", packed(integers, bits, 1), "I32")
@@ -196,6 +202,15 @@ class Writer:
             self.add(name + ".weight_zero_point", packed(zeros, bits, 0), "I32")
         if scheme.get("actorder") == "group":
             self.add(name + ".weight_g_idx", self.draw.permutation(group).astype("<i4"), "I32")
+
+    def numbers_of_four_bits(self, name, rows, cols, group):
+        self.add(name + ".weight_packed", self.draw.integers(0, 256, (rows, cols // 2), np.uint8), "U8")
+        shape = rows, cols // group
+        if group == 32:  # powers of two
+            self.add(name + ".weight_scale", self.draw.integers(121, 125, shape, np.uint8), "U8")
+        else:
+            self.add(name + ".weight_scale", self.draw.integers(0x50, 0x70, shape, np.uint8), "F8_E4M3")
+            self.add(name + ".weight_global_scale", np.array([700], "<f4"), "F32")
 
     def network(self, at, hidden, names=("gate_proj", "up_proj", "down_proj")):
         bias = self.c.get("mlp_bias", False)

@@ -14,7 +14,7 @@ import sys
 
 import numpy as np
 
-PLAIN = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I8": "i1", "I32": "<i4", "I64": "<i8"}
+PLAIN = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I8": "i1", "U8": "u1", "I32": "<i4", "I64": "<i8"}
 AWQ_ORDER = [0, 4, 1, 5, 2, 6, 3, 7]  # nibble of each of 8 columns
 
 
@@ -125,7 +125,21 @@ class Weights:
         group = self.tensors.get(name + ".g_idx", np.arange(len(q)) // size)
         return ((q.astype(np.int64) - zeros[group]) * scales[group]).T
 
+    def numbers_of_four_bits(self, name):
+        bytes_ = self.tensors[name + "_packed"].astype(np.int64)
+        codes = np.stack([bytes_ & 15, bytes_ >> 4], axis=-1).reshape(len(bytes_), -1)
+        sizes = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6])
+        numbers = np.where(codes < 8, 1, -1) * sizes[codes % 8]
+        scales = self.plain(name + "_scale")
+        if self.has(name + "_global_scale"):
+            scales = (scales.astype("<f4") / self.tensors[name + "_global_scale"].astype("<f4")).astype(np.float64)
+        else:
+            scales = np.exp2(scales - 127)
+        return numbers * np.repeat(scales, numbers.shape[1] // scales.shape[1], axis=1)
+
     def compressed(self, name):
+        if self.quantised["config_groups"]["group_0"]["weights"]["type"] == "float":
+            return self.numbers_of_four_bits(name)
         bits = self.quantised["config_groups"]["group_0"]["weights"]["num_bits"]
         rows, cols = self.tensors[name + "_shape"]
         q = unpack(self.tensors[name + "_packed"], bits).reshape(rows, -1)[:, :cols].astype(np.int64)

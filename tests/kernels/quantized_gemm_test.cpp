@@ -143,9 +143,9 @@ TEST(WeightFormats, Mxfp4HasNumbersAndPowersOfTwo) {
 TEST(QuantizedGemm, ExtremeScalesOfMxfp4) {
   const Operation& operation = built_in("quantized_gemm");
   for (const auto& [where, least, config] :
-       {std::tuple{"hip-host:0", 0, "gemv THREADS=32 COLS=1 TN=2 ROWS=2 UNROLL=1"},
+       {std::tuple{"hip-host:0", 0, "gemv THREADS=32 COLS=1 TN=2 ROWS=2 UNROLL=1 ACROSS=0 SPLIT=1"},
         {"hip-host:0", 0, "tiled BM=8 BN=16 BK=32 TM=1 TN=2"},
-        {"vulkan:0", 1, "gemv THREADS=32 COLS=1 TN=2 ROWS=2 UNROLL=1"},
+        {"vulkan:0", 1, "gemv THREADS=32 COLS=1 TN=2 ROWS=2 UNROLL=1 ACROSS=0 SPLIT=1"},
         {"vulkan:0", 3, "tiled BM=8 BN=16 BK=32 TM=1 TN=2"}}) {  // drivers may flush f32 to zero
     SCOPED_TRACE(std::string(where) + " " + config);
     const auto problem =

@@ -157,6 +157,8 @@ constexpr Case cases[] = {
     {"mma_of_bytes", "hip-host:0", "sm_89", "matrix BM=32 BN=64 WM=32 WN=32 BUFFERS=2"},
     {"wmma_of_halves", "hip-host:2", "", "matrix BM=32 BN=32 WM=16 WN=32 BUFFERS=2"},
     {"wmma_of_bytes", "hip-host:3", "", "matrix BM=64 BN=32 WM=16 WN=32 BUFFERS=1"},
+    {"waves_that_share_k", "hip-host:0", "", "matrix_rows WAVES=2 TN=2 RT=2 UNROLL=2 SPLIT=1"},
+    {"slices_of_waves", "hip-host:0", "sm_90", "matrix_rows WAVES=1 TN=1 RT=1 UNROLL=1 SPLIT=4"},
     {"slices_of_rows", "hip-host:0", "", "gemv THREADS=64 COLS=4 TN=2 ROWS=4 UNROLL=2 SPLIT=2"},
     {"tiles", "hip-host:2", "", "tiled BM=16 BN=32 BK=32 TM=4 TN=4 VEC=16"},
     {"tiles_of_words", "hip-host:1", "", "tiled BM=8 BN=64 BK=16 TM=2 TN=4 VEC=4"},
@@ -269,6 +271,49 @@ TEST_P(MicroscalingKernels, MultiplyEachNumberByItsScale) {
       ASSERT_EQ(c.at(static_cast<std::size_t>(i)), want)
           << problem.key() << ": row " << row << ", column " << col;
     }
+  }
+}
+
+/// Rows of whole words of scales, and up to eight rows, which are half of a product.
+TEST(MicroscalingRows, AreRightOfWholeUnitsAndFewRows) {
+  const DeviceInfo sm_80 = device("hip-host:0").info();
+  const Operation& operation = built_in("scaled_gemm");
+  constexpr std::array<std::array<const char*, 2>, 4> extents{
+      {{"1", "512"}, {"32", "1056"}, {"8", "1056"}, {"13", "512"}}};
+  std::uint64_t seed = 0;
+  for (const auto& of : formats) {
+    for (const auto& [m, k] : {extents[seed % 4], extents[(seed + 1) % 4]}) {
+      const Problem problem = problem_of({{"format", of[0]},
+                                          {"scales", "mx"},
+                                          {"format_b", of[1]},
+                                          {"m", m},
+                                          {"n", "70"},
+                                          {"k", k}})
+                                  .value();
+      const Config config = operation.default_config(problem, sm_80);
+      SCOPED_TRACE(problem.key() + " " + config.text());
+      EXPECT_EQ(config.variant, "matrix_rows");
+      expect_right(operation, problem, operation.plan(problem, sm_80, config), config.text(),
+                   ++seed, device("hip-host:0"));
+    }
+  }
+}
+
+TEST(MicroscalingRows, AreTheDefaultOfUpTo32RowsOnNvidia) {
+  const Operation& operation = built_in("scaled_gemm");
+  const auto variant = [&](const char* architecture, const char* m, const char* format) {
+    const Problem problem =
+        problem_of({{"scales", "mx"}, {"format", format}, {"m", m}, {"n", "4096"}, {"k", "4096"}})
+            .value();
+    return operation.default_config(problem, architecture_info(architecture).value()).variant;
+  };
+  for (const char* format : {"e4m3", "e2m1"}) {
+    for (const char* architecture : {"sm_80", "sm_89", "sm_90"}) {
+      EXPECT_EQ(variant(architecture, "16", format), "matrix_rows") << architecture;
+      EXPECT_EQ(variant(architecture, "32", format), "matrix_rows") << architecture;
+      EXPECT_EQ(variant(architecture, "33", format), "matrix") << architecture;
+    }
+    EXPECT_EQ(variant("gfx942", "16", format), "matrix");
   }
 }
 

@@ -2,18 +2,23 @@
 // ROWS rows of C. Its threads divide K among LANES = THREADS / COLS, each with UNROLL chunks of 32
 // weights of each of its TN columns in flight, and add their sums in the end. With NORM, A is multiplied by
 // its weight as it is loaded, and its squares are one more sum, by which the others are scaled in the end.
+//
+// Neighbouring threads divide K. With ACROSS=1, for words of AWQ and GPTQ, they have neighbouring columns, so that they
+// load neighbouring words; and with SPLIT > 1 workgroups share K, too.
 
-#if !defined(ROWS) || !defined(THREADS) || !defined(COLS) || !defined(TN) || !defined(UNROLL)
-#error "ROWS THREADS COLS TN UNROLL must be defined"
+#if !defined(ROWS) || !defined(THREADS) || !defined(COLS) || !defined(TN) || !defined(UNROLL) || !defined(ACROSS)
+#error "ROWS THREADS COLS TN UNROLL ACROSS must be defined"
 #endif
 #if ROWS < 1 || TN < 1 || UNROLL < 1 || THREADS % COLS != 0
 #error "ROWS, TN and UNROLL are at least 1; COLS divides THREADS"
 #endif
+#if !ACROSS && SPLIT > 1
+#error "SPLIT > 1 needs ACROSS=1"
+#endif
 
 #include "common/reduce.hip"
-#include "quantized_gemm/epilogue.hip"
-#include "quantized_gemm/prologue.hip"
-#include "quantized_gemm/stored_weights.hip"
+#include "quantized_gemm/columns.hip"
+#include "quantized_gemm/gemv_sums.hip"
 
 #if GATED && TN % 2 != 0
 #error "a thread has the gate and the up of a column"
@@ -44,20 +49,27 @@ struct RowChunks {
 };
 
 // Adds the products of a chunk of each column with `rows`, and with NORM the squares of these.
-GRETA_DEVICE void add_products(const RowChunks& rows, const WeightChunk (&chunk)[TN],
+GRETA_DEVICE void add_products(const RowChunks& rows, const Columns& chunk,
                                float (&sum)[ROWS][TN], float (&squares)[ROWS]) {
 #if NORM
   float some[ROWS] = {};
 #endif
+  // f32 has all integers times a scale of 16 bits. Of several rows, these take fewer registers than a chunk's sums.
+  constexpr bool scaled = ACROSS && ROWS >= 4;
   constexpr u32 eights = CHUNK_WEIGHTS / 8, of_segment = eights / SEGMENTS;
   GRETA_UNROLL
   for (u32 segment = 0; segment < SEGMENTS; ++segment) {
     float part[ROWS][TN] = {};
+    float(&to)[ROWS][TN] = scaled ? sum : part;
     GRETA_UNROLL
     for (u32 e = segment * of_segment; e < (segment + 1) * of_segment; ++e) {
       float weight[TN][8];
       GRETA_UNROLL
-      for (u32 t = 0; t < TN; ++t) weight8(chunk[t], e, weight[t]);
+      for (u32 t = 0; t < TN; ++t) {
+        chunk.eight(t, e, weight[t]);
+        GRETA_UNROLL
+        for (u32 i = 0; scaled && i < 8; ++i) weight[t][i] *= chunk.scale(t, segment);
+      }
 #if NORM
       float of_norm[8];
       load_a8(rows.weight + 8 * e, of_norm);
@@ -76,15 +88,15 @@ GRETA_DEVICE void add_products(const RowChunks& rows, const WeightChunk (&chunk)
         GRETA_UNROLL
         for (u32 t = 0; t < TN; ++t) {
           GRETA_UNROLL
-          for (u32 i = 0; i < 8; ++i) part[row][t] = multiply_add(x[i], weight[t][i], part[row][t]);
+          for (u32 i = 0; i < 8; ++i) to[row][t] = multiply_add(x[i], weight[t][i], to[row][t]);
         }
       }
     }
     GRETA_UNROLL
-    for (u32 row = 0; row < ROWS; ++row) {
+    for (u32 row = 0; !scaled && row < ROWS; ++row) {
       GRETA_UNROLL
       for (u32 t = 0; t < TN; ++t) {
-        sum[row][t] = multiply_add(scale_of(chunk[t], segment), part[row][t], sum[row][t]);
+        sum[row][t] = multiply_add(chunk.scale(t, segment), part[row][t], sum[row][t]);
       }
     }
   }
@@ -94,40 +106,73 @@ GRETA_DEVICE void add_products(const RowChunks& rows, const WeightChunk (&chunk)
 #endif
 }
 
+#if ACROSS
+struct Product {
+  Out* c;
+  const Out* added;
+  u32 n, k;
+  float epsilon;  // of the norm
+};
+
+// Stores what the sums of a tile are worth.
+GRETA_DEVICE void put_tile(const float* met, const Product& to, u32 first_row, u32 last_row, u32 tile_col) {
+  for (u32 e = thread_index(); e < ROWS * COLS * TN / runs; e += THREADS) {
+    const u32 row = e / (COLS * TN / runs), at = e % (COLS * TN / runs) * runs;
+    const u32 col = (tile_col + at) / runs;
+    if (row > last_row || col >= to.n) continue;
+    const float* const sums = met + row * sums_of_row * COLS + at / TN;
+#if NORM
+    const float factor = norm_factor(sums[TN * COLS], to.k, to.epsilon);
+#else
+    constexpr float factor = 1.0f;
+#endif
+    const float total = sums[at % TN * COLS] * factor;
+#if GATED
+    put_gated(to.c, first_row + row, col, to.n, total, sums[(at % TN + 1) * COLS] * factor);
+#else
+    put(to.c, to.added, first_row + row, col, to.n, total);
+#endif
+  }
+}
+#endif
+
 GRETA_KERNEL(THREADS)
 quantized_gemm_gemv(const In* GRETA_READ a, const u8* GRETA_READ b, const Scale* GRETA_READ scales,
                     const u8* GRETA_READ zeros, const Out* GRETA_READ added, Out* __restrict__ c,
-                    u32 m, u32 n, u32 k, u32 tiles_n NORM_PARAMETERS) {
+                    u32 m, u32 n, u32 k, u32 tiles_n NORM_PARAMETERS SLICE_PARAMETERS) {
   begin_launch_alone();
+#if ACROSS
+  GRETA_SHARED(float, wave_sums, parts * tile_sums);
+  const u32 lane = thread_index() / COLS, column = thread_index() % COLS;
+#else
   GRETA_SHARED(float, wave_sums, ROWS * (TN + NORM) * (THREADS / wave_size + 1));
-  const u32 block = block_index<THREADS>();
   const u32 lane = thread_index() % LANES, column = thread_index() / LANES;
+#endif
+  const u32 block = block_index<THREADS>();
   const u32 first_row = block / tiles_n * ROWS;
-  const u32 first_col = block % tiles_n * (COLS * TN) + column * TN;
+  const u32 tile_col = block % tiles_n * (COLS * TN), first_col = tile_col + column * TN;
   if (first_row >= m) return;  // of the whole workgroup
   const u32 last_row = smaller(ROWS - 1, m - 1 - first_row);
   const In* const a_first = a + u64(first_row) * k;
   const Weights weights = {b, scales, zeros};
   const u32 chunks = k / CHUNK_WEIGHTS;
+#if SPLIT > 1
+  const u32 begin = chunks * block_z() / SPLIT, end = chunks * (block_z() + 1) / SPLIT;
+#else
+  const u32 begin = 0, end = chunks;
+#endif
 
   float sum[ROWS][TN] = {}, squares[ROWS] = {};
-  for (u32 at = lane; at < chunks; at += LANES * UNROLL) {
-    WeightChunk chunk[UNROLL][TN];
+  for (u32 at = begin + lane; at < end; at += LANES * UNROLL) {
+    Columns chunk[UNROLL];
+    // Threads past the last chunk repeat it.
     GRETA_UNROLL
-    for (u32 u = 0; u < UNROLL; ++u) {
-      GRETA_UNROLL
-      for (u32 t = 0; t < TN; ++t) {
-        // Threads past the last column or chunk repeat it.
-        const u32 col = smaller(first_col + t, product_columns(n) - 1);
-        chunk[u][t] = load_stored_chunk(weights, product_columns(n), line_of_column(col, n),
-                                        smaller(at + u * LANES, chunks - 1), k);
-      }
-    }
+    for (u32 u = 0; u < UNROLL; ++u) chunk[u].load(weights, first_col, smaller(at + u * LANES, end - 1), n, k);
     await_earlier_launches();
     loads_go_ahead();
     GRETA_UNROLL
     for (u32 u = 0; u < UNROLL; ++u) {
-      if (at + u * LANES < chunks) {
+      if (at + u * LANES < end) {
         const u32 first = (at + u * LANES) * CHUNK_WEIGHTS;
 #if NORM
         add_products({a_first + first, k, last_row, weight + first}, chunk[u], sum, squares);
@@ -139,6 +184,16 @@ quantized_gemm_gemv(const In* GRETA_READ a, const u8* GRETA_READ b, const Scale*
   }
   await_earlier_launches();  // of threads without a chunk, too
   let_next_launch_begin();
+#if ACROSS
+  GRETA_UNROLL
+  for (u32 row = 0; row < ROWS; ++row) meet_in_wave(sum[row], squares[row], row, wave_sums);
+  if (!meet(SLICES, block, tiles_n * ((m + ROWS - 1) / ROWS), wave_sums)) return;
+#if NORM
+  put_tile(wave_sums, {c, added, n, k, epsilon}, first_row, last_row, tile_col);
+#else
+  put_tile(wave_sums, {c, added, n, k, 0}, first_row, last_row, tile_col);
+#endif
+#else
   GRETA_UNROLL
   for (u32 row = 0; row < ROWS; ++row) {
     const auto total_of = [&](float x, u32 t) {
@@ -166,4 +221,5 @@ quantized_gemm_gemv(const In* GRETA_READ a, const u8* GRETA_READ b, const Scale*
     }
 #endif
   }
+#endif
 }

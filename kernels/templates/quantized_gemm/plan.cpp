@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "kernels/planning/arrival.hpp"
+
 namespace greta::kernels::quantized_gemm {
 
 Defines problem_defines(const Shape& shape) {
@@ -96,11 +98,18 @@ LaunchPlan plan_of_tiles(const Shape& shape, const DeviceInfo& device, const Con
   if (glsl) defines.emplace_back("SUBGROUP", std::to_string(launch.subgroup));
   const std::int64_t across = ceil_div(shape.products(), launch.columns);
   std::vector<Argument> given = arguments(shape, across, launch.blocks);
+  const std::int64_t tiles = across * launched_lines(shape, launch.rows);
   LaunchPlan plan;
+  if (launch.slice_sums > 0) {
+    plan.zeroed_bytes = counter_bytes(tiles);
+    plan.workspace_bytes = plan.zeroed_bytes +
+                           static_cast<std::uint64_t>(tiles * launch.split * launch.slice_sums * 4);
+    given.emplace_back(WorkspaceArgument{0});
+    given.emplace_back(WorkspaceArgument{plan.zeroed_bytes});
+  }
   plan.sources.push_back(kernel_of(shape, device, launch.name, defines, launch.threads, given));
   if (glsl) plan.sources[0].required_subgroup_size = static_cast<std::uint32_t>(launch.subgroup);
   plan.sources[0].dynamic_shared_bytes = static_cast<std::uint32_t>(launch.dynamic_shared_bytes);
-  const std::int64_t tiles = across * launched_lines(shape, launch.rows);
   const auto blocks = static_cast<std::uint64_t>(launch.blocks > 0 ? launch.blocks : tiles);
   plan.launches.push_back(
       {0, grid(device, plan.sources[0], blocks, launch.split), std::move(given)});

@@ -14,7 +14,9 @@ struct TiledLaunch {
   int subgroup = 0;         ///< with GLSL: the size that subgroups must have; 0: any
   std::int64_t blocks = 0;  ///< workgroups, which compute tiles in turn; 0: one for each tile
   std::int64_t dynamic_shared_bytes = 0;
-  int split = 1;      ///< workgroups of a tile
+  int split = 1;  ///< workgroups of a tile
+  /// Sums of f32 that each of these leaves in the workspace, after a counter for each tile.
+  std::int64_t slice_sums = 0;
   Defines defines{};  ///< more macros
 };
 

@@ -83,7 +83,11 @@ std::vector<Attribute> weight_attributes(const std::string& line) {
 void add_weights(std::vector<TensorSpec>& list, const Shape& s, std::int64_t rows) {
   if (s.packing) {
     const PackedMatrix m = s.packed();
-    list.push_back({"B", Role::input, DType::i32, m.weight_rows(), m.weight_cols()});
+    list.push_back({.name = "B",
+                    .dtype = DType::i32,
+                    .rows = m.weight_rows(),
+                    .cols = m.weight_cols(),
+                    .alignment = 16});
     list.push_back({"scales", Role::input, s.scales(), m.groups(), m.n});
     if (s.zeros) list.push_back({"zeros", Role::input, DType::i32, m.groups(), m.zero_cols()});
     return;

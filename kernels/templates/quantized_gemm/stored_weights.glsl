@@ -30,6 +30,14 @@ uint place_in_word(uint row) {
 
 uint word_at(uint64_t words, uint64_t index) { return Word(words + index * 4).v; }
 
+#define IMPLIED_ZERO float(1 << (PACKED_BITS - 1))  // where no zero points are given
+
+// The zero point of a row in a word of those of neighbouring rows.
+float zero_point(uint word, uint row) {
+  const uint stored = word >> PACKED_BITS * place_in_word(row) & ((1u << PACKED_BITS) - 1u);
+  return float(stored + (PACKING == 2 ? 1u : 0u) & 255u);
+}
+
 WeightChunk load_stored_chunk(uint64_t integers, uint64_t scales, uint64_t zeros, uint rows, uint row, uint index,
                               uint k) {
   WeightChunk chunk;
@@ -51,17 +59,14 @@ WeightChunk load_stored_chunk(uint64_t integers, uint64_t scales, uint64_t zeros
     chunk.q[2 * i] = halves_of(word[i], 0);
     chunk.q[2 * i + 1] = halves_of(word[i], 4);
   }
-  chunk.zero = 8.0;
 #else
   [[unroll]] for (uint i = 0; i < CHUNK_WEIGHTS / OF_WORD; ++i) chunk.q[i] = word[i];
-  chunk.zero = 128.0;
 #endif
+  chunk.zero = IMPLIED_ZERO;
   const uint64_t group = index * CHUNK_WEIGHTS / GROUP;
   chunk.scale[0] = load_scale(scales + (group * rows + row) * 2);
 #if ZEROS
-  const uint of_rows = word_at(zeros, group * (rows / OF_WORD) + row / OF_WORD);
-  const uint stored = of_rows >> PACKED_BITS * place_in_word(row) & ((1u << PACKED_BITS) - 1u);
-  chunk.zero = float(stored + (PACKING == 2 ? 1u : 0u) & 255u);
+  chunk.zero = zero_point(word_at(zeros, group * (rows / OF_WORD) + row / OF_WORD), row);
 #endif
   return chunk;
 }

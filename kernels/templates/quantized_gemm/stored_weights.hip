@@ -31,6 +31,14 @@ GRETA_DEVICE u32 place_in_word(u32 row) {
 
 GRETA_DEVICE u32 word_at(const u8* words, u64 index) { return load_words<4>(words + 4 * index).word[0]; }
 
+constexpr float implied_zero = 1 << (packed_bits - 1);  // where no zero points are given
+
+// The zero point of a row in a word of those of neighbouring rows.
+GRETA_DEVICE float zero_point(u32 word, u32 row) {
+  const u32 stored = word >> packed_bits * place_in_word(row) & ((1U << packed_bits) - 1);
+  return float(stored + (PACKING == 2 ? 1 : 0) & 255);
+}
+
 GRETA_DEVICE WeightChunk load_stored_chunk(const Weights& weights, u32 rows, u32 row, u32 index, u32) {
   constexpr u32 words = CHUNK_WEIGHTS / of_word, lines = PACKING == 1 ? CHUNK_WEIGHTS : words;
   const u32 width = PACKING == 1 ? rows / 8 : rows, column = PACKING == 1 ? row / 8 : row;
@@ -53,18 +61,15 @@ GRETA_DEVICE WeightChunk load_stored_chunk(const Weights& weights, u32 rows, u32
     chunk.q[2 * i] = halves_of(word[i], 0);
     chunk.q[2 * i + 1] = halves_of(word[i], 4);
   }
-  chunk.zero = 8;
 #else
   GRETA_UNROLL
   for (u32 i = 0; i < 8; ++i) chunk.q[i] = word[i];
-  chunk.zero = 128;
 #endif
+  chunk.zero = implied_zero;
   const u64 group = index * CHUNK_WEIGHTS / GROUP;
   chunk.scale[0] = scale_value(weights.scales[group * rows + row]);
 #if ZEROS
-  const u32 zeros = word_at(weights.zeros, group * (rows / of_word) + row / of_word);
-  const u32 stored = zeros >> packed_bits * place_in_word(row) & ((1U << packed_bits) - 1);
-  chunk.zero = float(stored + (PACKING == 2 ? 1 : 0) & 255);
+  chunk.zero = zero_point(word_at(weights.zeros, group * (rows / of_word) + row / of_word), row);
 #endif
   return chunk;
 }

@@ -265,6 +265,16 @@ GRETA_DEVICE float byte_float(u32 word, u32 i) {
 #endif
 }
 
+// What byte i of a word is above a zero point.
+GRETA_DEVICE float byte_above(u32 word, u32 i, float zero) {
+#if defined(GRETA_NVIDIA)
+  // One difference of two integers, which is exact.
+  return __uint_as_float(__byte_perm(word, 0x4b000000U, 0x7540U + i)) - (8388608.0f + zero);
+#else
+  return byte_float(word, i) - zero;
+#endif
+}
+
 // Eight neighbours from weight 8 e on, without their scale; with MINIMA the weights themselves.
 GRETA_DEVICE void weight8(const WeightChunk& chunk, u32 e, float (&weight)[8]) {
   GRETA_UNROLL
@@ -279,12 +289,8 @@ GRETA_DEVICE void weight8(const WeightChunk& chunk, u32 e, float (&weight)[8]) {
 #elif FORMAT == 6
     // A halved scale could be below all normal numbers.
     weight[i] = multiply_add(0.5f, byte_float(word, at), -6.0f);
-#elif defined(GRETA_NVIDIA)
-    // One difference of two integers, which is exact.
-    weight[i] = __uint_as_float(__byte_perm(word, 0x4b000000U, 0x7540U + at)) -
-                (8388608.0f + chunk.zero);
 #else
-    weight[i] = byte_float(word, at) - chunk.zero;
+    weight[i] = byte_above(word, at, chunk.zero);
 #endif
   }
 }

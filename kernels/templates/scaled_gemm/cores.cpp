@@ -53,6 +53,10 @@ bool has_cores(const Shape& shape, const DeviceInfo& device) {
   return false;
 }
 
+bool rows_have_scales(const Shape& shape, const DeviceInfo& device) {
+  return !shape.mx() || matrix_cores(device.architecture) == MatrixCores::mma;
+}
+
 bool has_warpgroup_bytes(const Shape& shape, const DeviceInfo& device) {
   return device.language == Language::hip && has_warpgroup_products(device.architecture) &&
          !shape.mx() &&

@@ -31,6 +31,9 @@ MxCores mx_cores(const Shape& shape, const DeviceInfo& device);
 bool has_cores(const Shape& shape, const DeviceInfo& device);
 /// Returns the constraint that they do.
 Constraint cores_constraint(const Shape& shape, const DeviceInfo& device);
+/// Returns whether waves that share k (matrix_rows) have the problem's scales: those of
+/// microscaling formats on NVIDIA GPUs.
+bool rows_have_scales(const Shape& shape, const DeviceInfo& device);
 /// Returns whether the device has instructions of warpgroups on the format.
 bool has_warpgroup_bytes(const Shape& shape, const DeviceInfo& device);
 /// Returns whether threads add the sums of every 128 k to sums of their own.

@@ -38,6 +38,21 @@ GRETA_DEVICE void halves_of_word(u32 word, u32 (&pair)[2]) {
     return;
   }
 #endif
+  if constexpr (format == 5) {
+    // The bits of e2m1 in those of f16 are the number times 2^-14, also below the normal ones.
+    GRETA_UNROLL
+    for (u32 i = 0; i < 2; ++i) {
+      const u32 two = word >> 8 * i & 0xff, apart = two | two << 12;
+      const u32 bits = (apart << 9 & 0x0e000e00U) | (apart << 12 & 0x80008000U);
+#if defined(GRETA_NVIDIA)
+      asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(pair[i]) : "r"(bits), "r"(0x74007400U));
+#else
+      const u32 low = narrow_f16(to_float(f16{u16(bits)}) * 16384.0f).bits;
+      pair[i] = low | u32(narrow_f16(to_float(f16{u16(bits >> 16)}) * 16384.0f).bits) << 16;
+#endif
+    }
+    return;
+  }
   u32 half[4];
   GRETA_UNROLL
   for (u32 i = 0; i < 4; ++i) {

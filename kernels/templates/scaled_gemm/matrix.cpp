@@ -119,7 +119,8 @@ LaunchPlan matrix_plan(const Shape& shape, const DeviceInfo& device, const Confi
 
 /// The largest tiles that keep the device busy.
 std::vector<Config> matrix_defaults(const Shape& shape, const DeviceInfo& device) {
-  if (!has_cores(shape, device) || (for_few_rows(shape) && !shape.mx())) return {};
+  if (!has_cores(shape, device) || (for_few_rows(shape) && rows_have_scales(shape, device)))
+    return {};
   struct Tile {
     int bm, bn, wm, wn;
   };

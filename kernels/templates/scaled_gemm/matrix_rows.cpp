@@ -22,12 +22,12 @@ bool half_products(const Shape& shape, const DeviceInfo& device) {
 
 /// Returns whether the kernel multiplies fp8 as f16 (matrix_rows.hip).
 bool as_f16(const Shape& shape, const DeviceInfo& device) {
-  return !shape.integers() && device.architecture == "sm_90";
+  return !shape.integers() && (shape.mx() || device.architecture == "sm_90");
 }
 
 /// Returns whether threads add the sums of each unit.
 bool adds_units(const Shape& shape, const DeviceInfo& device) {
-  return adds_steps(shape, device) && (shape.scales == Scales::block || !as_f16(shape, device));
+  return adds_steps(shape, device) && (shape.block_scales() || !as_f16(shape, device));
 }
 
 /// Returns the 32-bit registers of a lane for a unit of 16 lines.
@@ -50,7 +50,7 @@ std::int64_t estimated_registers(const Shape& shape, const DeviceInfo& device, c
   const std::int64_t addresses = 32 + 4 * c["TN"] + 4 * c["RT"];
   // Columns that are converted once for all rows.
   const std::int64_t converted = as_f16(shape, device) ? 8 * (c["TN"] - 1) * c["RT"] : 0;
-  const std::int64_t scales = shape.scales == Scales::block ? 16 + 16 * c["RT"] * c["TN"] : 0;
+  const std::int64_t scales = shape.block_scales() ? 16 + 16 * c["RT"] * c["TN"] : 0;
   return registers_of(shape, device, c) + addresses + converted + scales;
 }
 
@@ -72,7 +72,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
        {"SPLIT", {1, 2, 4, 8}}},
       {storage_constraint(DType::f32, shape.out, device),
        cores_constraint(shape, device),
-       {"scales", "there are no scales mx", !shape.mx()},
+       {"scales", "only NVIDIA GPUs have scales mx", rows_have_scales(shape, device)},
        {"waves", fmt::format("the device allows {} threads", threads),
         p["WAVES"] * wave <= threads},
        {"rows", fmt::format("RT x 16 must not be twice m, {}, or more, unless RT is 1", shape.m),
@@ -115,14 +115,16 @@ int split_of(std::int64_t tiles, std::int64_t busy, std::int64_t rounds) {
 /// Waves, and where there are few columns workgroups, share k until a compute unit has 32 KiB of B
 /// under way.
 std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
-  if (shape.mx()) return {};
-  if (!has_cores(shape, device)) return {};
+  if (!has_cores(shape, device) || !rows_have_scales(shape, device)) return {};
+  if (shape.mx() && !for_few_rows(shape)) return {};
   constexpr std::int64_t under_way = 32 << 10;
   int rt = 1;
   while (rt < 4 && rt * side < shape.m) rt *= 2;
   const std::int64_t units = ceil_div(shape.k, unit), busy = busy_workgroups(device);
   std::vector<Config> good, others;
   for (const int tn : {2, 1}) {
+    // NVRTC keeps the totals of one column and several rows in memory.
+    if (shape.mx() && rt > 1 && tn == 1) continue;
     const std::int64_t tiles =
         ceil_div(shape.n, tn * side) * ceil_div(shape.m, std::int64_t{rt} * side);
     for (const int waves : {16, 8, 4, 2, 1}) {
@@ -172,14 +174,19 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   work.registers = static_cast<double>(estimated_registers(shape, device, config));
   // The rates are those of 16-bit types.
   work.matrix_flops = rows * columns * k * (half_products(shape, device) ? 0.5 : 1);
-  work.vector_flops = adds_units(shape, device) ? 2 * rows * columns * k / unit : 0;
+  const std::int64_t added = shape.mx() ? mx_block : unit;
+  work.vector_flops =
+      adds_units(shape, device) ? 2 * rows * columns * k / static_cast<double>(added) : 0;
   // Both operands of each workgroup become f16.
   if (as_f16(shape, device)) work.vector_flops += 4 * (rows + columns) * k;
-  work.read_bytes = (rows + columns) * k;
+  const double of_scales = shape.mx() ? 1.0 / mx_block : 0;
+  const double bytes_a = static_cast<double>(shape.bytes_a(unit)) / unit + of_scales;
+  const double bytes_b = static_cast<double>(shape.bytes_b(unit)) / unit + of_scales;
+  work.read_bytes = (rows * bytes_a + columns * bytes_b) * k;
   work.written_bytes = rows * columns * (split > 1 ? 4 : bytes_of(shape.out, 1));
-  work.loads = work.read_bytes / 16;
-  work.ahead_bytes = waves * config["UNROLL"] * columns * unit;
-  work.steps = std::max(1.0, columns * k / work.ahead_bytes);
+  work.loads = work.read_bytes / (shape.mx() ? 8 : 16);
+  work.ahead_bytes = waves * config["UNROLL"] * columns * unit * bytes_b;
+  work.steps = std::max(1.0, columns * k * bytes_b / work.ahead_bytes);
   work.barriers = 2.0 * config["RT"] * config["TN"] +
                   (split > 1 ? barriers_of_arrival(4 * rows * columns * split) : 0);
   work.unique_bytes = least_bytes(shape);

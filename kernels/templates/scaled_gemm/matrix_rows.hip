@@ -10,7 +10,8 @@
 // Threads add the sums of each unit with SCALES=2, times their scales, and those of fp8 on NVIDIA, whose
 // matrix cores add fp8 with fewer bits than f32 has. With AS_F16 they don't: waves of sm_90 have no
 // instruction on fp8, and its assembler replaces that by those on f16 and further additions, so the
-// kernel converts both operands by itself.
+// kernel converts both operands by itself. Numbers of microscaling formats (SCALES=3) are always multiplied so
+// (mx_rows.hip).
 
 #if !defined(WAVES) || !defined(TN) || !defined(RT) || !defined(UNROLL) || !defined(FEW_ROWS)
 #error "WAVES TN RT UNROLL and FEW_ROWS (whether C has at most eight rows) must be defined"
@@ -35,7 +36,7 @@ typedef E5m2 Element;
 #endif
 
 // Whether threads add the sums of a unit.
-#if SCALES == 2 || (FORMAT != 4 && !AS_F16 && defined(GRETA_MATRIX_MMA))
+#if SCALES >= 2 || (FORMAT != 4 && !AS_F16 && defined(GRETA_MATRIX_MMA))
 #define PROMOTED 1
 #else
 #define PROMOTED 0
@@ -55,11 +56,6 @@ constexpr u32 lines_b = 1, lines_a = 1, parts = Core::depth / (16 * fragment_chu
 #endif
 constexpr u32 unit_chunks = unit / (16 * parts);
 
-// A lane's part of a line of a unit.
-struct Line {
-  Chunk chunk[unit_chunks];
-};
-
 GRETA_DEVICE u32 line_of_lane() {
 #if defined(GRETA_MATRIX_MMA)
   return lane_index() / parts;
@@ -74,6 +70,13 @@ GRETA_DEVICE u32 part_of_lane() {
   return parts == 1 ? 0 : lane_index() / 16;
 #endif
 }
+
+#if SCALES != 3
+// A lane's part of a line of a unit.
+struct Line {
+  Chunk chunk[unit_chunks];
+};
+typedef Line LineA, LineB;
 
 // A load that the next loads_go_ahead() keeps in front of it: NVIDIA's assembler moves loads of constant
 // data behind such a place. `shared`: other waves load the same, which the first-level cache then keeps.
@@ -99,7 +102,7 @@ GRETA_DEVICE Chunk load_ahead(const u8* from) {
 
 // The lane's part of a line, from k on. What lies past the end of k is zero. `shared`: whether
 // other waves load the same.
-template <bool shared>
+template <bool shared, typename Line>
 GRETA_DEVICE Line load_line(const u8* line, u32 k, u32 end) {
   Line loaded;
   GRETA_UNROLL
@@ -111,6 +114,7 @@ GRETA_DEVICE Line load_line(const u8* line, u32 k, u32 end) {
   }
   return loaded;
 }
+#endif
 
 #if defined(GRETA_MATRIX_MMA)
 // Products of 16 lines of B and up to 16 rows of A.
@@ -154,6 +158,9 @@ GRETA_DEVICE void multiply(Number (&d)[4], const u32 (&a)[4], const u32 (&b)[2])
 #endif
 }
 
+#if SCALES == 3
+#include "scaled_gemm/mx_rows.hip"
+#else
 // What a product takes of a line: two words, or with AS_F16 one word in pairs.
 constexpr u32 products = AS_F16 ? 4 * unit_chunks : 2 * unit_chunks;
 GRETA_DEVICE void words_of(const Line& line, u32 product, u32 (&words)[2]) {
@@ -180,6 +187,7 @@ GRETA_DEVICE void add_products(Sums& sums, const Line (&b)[lines_b], const Line 
     }
   }
 }
+#endif
 #else
 typedef Core::Sums Sums;
 constexpr u32 count = Core::count;
@@ -206,11 +214,22 @@ GRETA_DEVICE void add_products(Sums& sums, const Line (&b)[lines_b], const Line 
 }
 #endif
 
-// A unit of a tile's rows, and with SCALES=2 their scales.
+// A unit of a tile's rows, and with SCALES >= 2 their scales.
 struct Rows {
-  Line line[lines_a];
-#if SCALES == 2
+  LineA line[lines_a];
+#if SCALES == 3
+  u32 scale[row_scales];
+#elif SCALES == 2
   float scale[row_scales];
+#endif
+};
+
+// The scales of a unit of a tile's columns.
+struct ColumnScales {
+#if SCALES == 3
+  u32 word[lines_b];
+#elif SCALES == 2
+  float block;  // of B, which begins at multiples of 16 columns
 #endif
 };
 
@@ -231,12 +250,12 @@ GRETA_DEVICE Places places_of(const u8* a, const u8* b, u32 first_row, u32 first
   GRETA_UNROLL
   for (u32 i = 0; i < TN * lines_b; ++i) {
     const u32 line = first_col + i / lines_b * 16 + i % lines_b * 8 + line_of_lane();
-    places.b[i / lines_b][i % lines_b] = b + u64(smaller(line, n - 1)) * k;
+    places.b[i / lines_b][i % lines_b] = b + u64(smaller(line, n - 1)) * (k / of_byte<FORMAT_B>);
   }
   GRETA_UNROLL
   for (u32 i = 0; i < RT * lines_a; ++i) {
     const u32 line = first_row + i / lines_a * 16 + i % lines_a * 8 + line_of_lane();
-    places.a[i / lines_a][i % lines_a] = a + u64(smaller(line, m - 1)) * k;
+    places.a[i / lines_a][i % lines_a] = a + u64(smaller(line, m - 1)) * (k / of_byte<FORMAT>);
   }
   return places;
 }
@@ -245,8 +264,14 @@ GRETA_DEVICE Places places_of(const u8* a, const u8* b, u32 first_row, u32 first
 GRETA_DEVICE Rows load_rows(const Places& places, const Result& result, u32 r, u32 k, u32 end) {
   Rows rows;
   GRETA_UNROLL
-  for (u32 i = 0; i < lines_a; ++i) rows.line[i] = load_line<true>(places.a[r][i], k, end);
-#if SCALES == 2
+  for (u32 i = 0; i < lines_a; ++i) rows.line[i] = load_line<true, LineA>(places.a[r][i], k, end);
+#if SCALES == 3
+  GRETA_UNROLL
+  for (u32 i = 0; i < row_scales; ++i) {
+    const u32 row = smaller(places.first_row + r * 16 + row_of_scale(i), result.m - 1);
+    rows.scale[i] = load_scales(result.scales.a, row, k / scale_block, result.scales.blocks);
+  }
+#elif SCALES == 2
   GRETA_UNROLL
   for (u32 i = 0; i < row_scales; ++i) {
     const u32 row = places.first_row + r * 16 + row_of_scale(i);
@@ -254,6 +279,21 @@ GRETA_DEVICE Rows load_rows(const Places& places, const Result& result, u32 r, u
   }
 #endif
   return rows;
+}
+
+GRETA_DEVICE ColumnScales load_column_scales(const Places& places, const Result& result, u32 t, u32 k) {
+  ColumnScales scales;
+#if SCALES == 3
+  GRETA_UNROLL
+  for (u32 i = 0; i < lines_b; ++i) {
+    const u32 column = smaller(places.first_col + t * 16 + i * 8 + line_of_lane(), result.n - 1);
+    scales.word[i] = load_scales(result.scales.b, column, k / scale_block, result.scales.blocks);
+  }
+#elif SCALES == 2
+  const u32 column = smaller(places.first_col + t * 16, result.n - 1);
+  scales.block = result.scales.of_b(column, smaller(k, places.k - 1));
+#endif
+  return scales;
 }
 
 #if PROMOTED
@@ -266,16 +306,28 @@ typedef Sums TileTotals;
 #endif
 typedef TileTotals Totals[RT][TN];
 
-// Adds the products of a unit of a tile; `of_columns`: with SCALES=2 the scale of B's block.
-GRETA_DEVICE void add_unit(const Line (&b)[lines_b], const Rows& rows, float of_columns,
+// Adds the products of a unit of a tile.
+GRETA_DEVICE void add_unit(const LineB (&b)[lines_b], const Rows& rows, const ColumnScales& of_columns,
                            TileTotals& totals) {
-#if PROMOTED
+#if SCALES == 3
+  GRETA_UNROLL
+  for (u32 block = 0; block < blocks; ++block) {
+    Sums sums = {};
+    add_block(sums, b, rows.line, block);
+    GRETA_UNROLL
+    for (u32 e = 0; e < count; ++e) {
+      const float scale = scale_of_block(rows.scale[scale_of_sum(e)], block) *
+                          scale_of_block(of_columns.word[e % 4 / 2], block);
+      totals.of[e] = multiply_add(sums[e], scale, totals.of[e]);
+    }
+  }
+#elif PROMOTED
   Sums sums = {};
   add_products(sums, b, rows.line);
   GRETA_UNROLL
   for (u32 e = 0; e < count; ++e) {
 #if SCALES == 2
-    const float scale = rows.scale[scale_of_sum(e)] * of_columns;
+    const float scale = rows.scale[scale_of_sum(e)] * of_columns.block;
     totals.of[e] = multiply_add(float(sums[e]), scale, totals.of[e]);
 #else
     totals.of[e] += sums[e];
@@ -289,21 +341,17 @@ GRETA_DEVICE void add_unit(const Line (&b)[lines_b], const Rows& rows, float of_
 // Adds the products of UNROLL units from k on.
 GRETA_DEVICE void add_units(const Places& places, const Result& result, u32 k, u32 end,
                             Totals& totals) {
-  Line b[UNROLL][TN][lines_b];
+  LineB b[UNROLL][TN][lines_b];
   GRETA_UNROLL
   for (u32 i = 0; i < UNROLL * TN * lines_b; ++i) {
     const u32 u = i / (TN * lines_b), t = i / lines_b % TN;
-    b[u][t][i % lines_b] = load_line<false>(places.b[t][i % lines_b], k + u * unit, end);
+    b[u][t][i % lines_b] = load_line<false, LineB>(places.b[t][i % lines_b], k + u * unit, end);
   }
-#if SCALES == 2
-  float of_columns[UNROLL][TN];  // blocks of B begin at multiples of 16 columns
+  ColumnScales of_columns[UNROLL][TN];
   GRETA_UNROLL
   for (u32 i = 0; i < UNROLL * TN; ++i) {
-    const u32 column = smaller(places.first_col + i % TN * 16, result.n - 1);
-    of_columns[i / TN][i % TN] =
-        result.scales.of_b(column, smaller(k + i / TN * unit, places.k - 1));
+    of_columns[i / TN][i % TN] = load_column_scales(places, result, i % TN, k + i / TN * unit);
   }
-#endif
   Rows next = load_rows(places, result, 0, k, end);
   loads_go_ahead();
   GRETA_UNROLL
@@ -317,13 +365,7 @@ GRETA_DEVICE void add_units(const Places& places, const Result& result, u32 k, u
         next = load_rows(places, result, 0, k + (u + 1) * unit, end);
       }
       GRETA_UNROLL
-      for (u32 t = 0; t < TN; ++t) {
-#if SCALES == 2
-        add_unit(b[u][t], rows, of_columns[u][t], totals[r][t]);
-#else
-        add_unit(b[u][t], rows, 1.0f, totals[r][t]);
-#endif
-      }
+      for (u32 t = 0; t < TN; ++t) add_unit(b[u][t], rows, of_columns[u][t], totals[r][t]);
       loads_stay_behind();
     }
   }
@@ -334,7 +376,7 @@ constexpr u32 tile_rows = FEW_ROWS ? 8 : 16, pitch = 20;
 
 GRETA_KERNEL(THREADS)
 scaled_gemm_matrix_rows(const u8* GRETA_READ a, const u8* GRETA_READ b,
-                        const float* GRETA_READ scales_a, const float* GRETA_READ scales_b,
+                        const Scale* GRETA_READ scales_a, const Scale* GRETA_READ scales_b,
                         Out* __restrict__ c, u32 m, u32 n, u32 k, u32 tiles_n SLICE_PARAMETERS) {
   begin_launch();
   GRETA_SHARED(Total, sums, WAVES * 16 * pitch);

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "runtime/device/result.hpp"
+#include "runtime/pipeline/models/formats/fp4_weights.hpp"
 #include "runtime/pipeline/models/formats/json_fields.hpp"
 #include "runtime/pipeline/models/formats/llama_files.hpp"
 #include "runtime/pipeline/models/formats/packed_weights.hpp"
@@ -238,19 +239,24 @@ std::vector<std::int32_t> ends_of(const JsonFields& fields) {
 
 /// Sets the formats of quantised matrices, by quantization_config.
 void read_formats(const JsonFields& fields, LlamaConfig& config) {
-  const auto scaled = scaled_weights_of(fields);
-  const auto packed = scaled ? std::nullopt : packed_weights_of(fields);
+  const auto fp4 = fp4_weights_of(fields);
+  const auto scaled = fp4 ? std::nullopt : scaled_weights_of(fields);
+  const auto packed = fp4 || scaled ? std::nullopt : packed_weights_of(fields);
   if (packed && packed->reordered && config.experts.count > 0) {
     fields.refuse("quantization_config: experts must not be in activation order (desc_act)");
   }
-  if ((!scaled || scaled->weights_only) && !packed) return;
-  MatrixFormat format = scaled ? MatrixFormat{.scaled = scaled->format} : packed->format();
+  const bool mxfp4 = fp4 == Fp4Kind::mxfp4;
+  if ((!scaled || scaled->weights_only) && !packed && !mxfp4) return;
+  MatrixFormat format =
+      scaled   ? MatrixFormat{.scaled = scaled->format}
+      : packed ? packed->format()
+               : MatrixFormat{WeightFormat::mxfp4, kernels::only_group(WeightFormat::mxfp4)};
   const MatrixFormat down = format;  // which has the order of hidden units
   format.order = packed && packed->reordered ? 1 : 0;
   config.formats.layers.assign(static_cast<std::size_t>(config.layers),
                                {format, format, format, format, format, format, down, {}, {}});
   // Others of fp8 become numbers.
-  const bool kept = packed || !scaled->format.blocks || config.has_whole_blocks();
+  const bool kept = !scaled || !scaled->format.blocks || config.has_whole_blocks();
   for (std::int64_t i = 0; kept && i < config.layers; ++i) {
     if (!config.has_experts(i)) continue;
     LlamaLayerFormats& layer = config.formats.layers[static_cast<std::size_t>(i)];

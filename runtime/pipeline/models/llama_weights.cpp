@@ -33,8 +33,9 @@ void read_groups(const WeightView& view, std::size_t first, std::size_t count, D
     const std::size_t at = first + i;  // rows are whole groups, so that groups are numbered as one
     if (at / group != known) {
       known = at / group;
-      scale = numbers ? kernels::e8m0_value(std::to_integer<int>(groups.scales[known]))
-                      : scale_at(groups, known, scales);
+      scale = groups.type == DType::u8
+                  ? kernels::e8m0_value(std::to_integer<int>(groups.scales[known]))
+                  : scale_at(groups, known, numbers ? groups.type : scales);
       zero = groups.zeros != nullptr ? std::to_integer<int>(groups.zeros[known]) : four ? 8 : 0;
     }
     int integer = std::to_integer<int>(view.data[four ? at / 2 : at]);
@@ -226,7 +227,9 @@ DecodedMatrices decoded_matrices(const LlamaWeights& weights, DType type) {
     if (!view.quantised() || !view.format().plain()) return;
     ++found.counts[view.blocks   ? std::string(to_string(*view.blocks))
                    : view.scaled ? name_of(view.scaled->format)
-                                 : std::string(traits(view.groups->format).name)];
+                   : view.groups->type == DType::f32
+                       ? std::string("nvfp4")
+                       : std::string(traits(view.groups->format).name)];
     found.bytes += bytes_of(type, view.elements());
   };
   for (const LlamaLayer& layer : weights.layers) {

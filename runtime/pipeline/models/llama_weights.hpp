@@ -17,11 +17,12 @@
 
 namespace greta::runtime {
 
-/// Weights with scales beside them: int4, int8 or mxfp4 (kernels/model/weight_formats.hpp).
+/// Weights with scales beside them: int4, int8 or mxfp4 (kernels/model/weight_formats.hpp); or the
+/// numbers of mxfp4 with scales of f32, which devices have as numbers (nvfp4).
 struct GroupedWeights {
   WeightFormat format = WeightFormat::int4;
   std::int64_t group = 128;           ///< weights of a row that share a scale; divides its length
-  DType type = DType::f16;            ///< of the scales: f16 or bf16; of mxfp4 u8
+  DType type = DType::f16;            ///< of the scales: f16 or bf16; of mxfp4 u8; of nvfp4 f32
   const std::byte* scales = nullptr;  ///< [rows, groups]
   const std::byte* zeros = nullptr;   ///< u8 [rows, groups] zero points, or nullptr
 };

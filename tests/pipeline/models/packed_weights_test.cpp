@@ -166,8 +166,9 @@ TEST(PackedWeights, ConfigsThatCannotBeRepacked) {
        "quant_method is 'bitsandbytes'; allowed: awq, gptq, fp8"},
       {{{"quant_method", "fp8"}, {"weight_block_size", {64, 128}}},
        "weight_block_size is [64,128]"},
-      {{{"quant_method", "compressed-tensors"}, {"format", "nvfp4-pack-quantized"}},
-       "float-quantized, int-quantized, naive-quantized, pack-quantized"},
+      {{{"quant_method", "compressed-tensors"}, {"format", "marlin-24"}},
+       "float-quantized, int-quantized, mxfp4-pack-quantized, naive-quantized, "
+       "nvfp4-pack-quantized, pack-quantized"},
       {{{"quant_method", "compressed-tensors"}, {"format", "pack-quantized"}}, "no config_groups"},
       {{{"quant_method", "gptq"}, {"is_marlin_format", true}}, "is_marlin_format is true"},
       {{{"bits", 8}}, "bits is 8; allowed: 4"},

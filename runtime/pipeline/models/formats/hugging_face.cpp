@@ -7,6 +7,7 @@
 #include <set>
 
 #include "runtime/device/result.hpp"
+#include "runtime/pipeline/models/formats/fp4_weights.hpp"
 #include "runtime/pipeline/models/formats/json_fields.hpp"
 #include "runtime/pipeline/models/formats/llama_files.hpp"
 #include "runtime/pipeline/models/formats/model_tensors.hpp"
@@ -251,8 +252,15 @@ LlamaModel load_hugging_face(const fs::path& folder) {
   const nlohmann::json json = parse_json(text, config.string());
   const JsonFields fields(json, config.string());
   const LlamaNames names = names_of(fields.text("model_type"), reader.tensors());
-  const auto scaled = scaled_weights_of(fields);
-  if (scaled) {
+  const auto fp4 = fp4_weights_of(fields);
+  const auto scaled = fp4 ? std::nullopt : scaled_weights_of(fields);
+  if (fp4) {
+    Fp4Reader reads(reader.tensors(), *fp4, folder.string());
+    model.weights = take_llama(
+        reader.tensors(), model.config, names,
+        [&](const std::string& name, const auto& shape) { return reads.take(name, shape); });
+    model.converted = reads.memory();
+  } else if (scaled) {
     ScaledReader reads(reader.tensors(), *scaled, folder.string());
     model.weights = take_llama(
         reader.tensors(), model.config, names,

@@ -25,8 +25,8 @@ std::optional<DType> dtype_of(const std::string& type) {
 std::optional<std::int64_t> bits_of_type(const std::string& type) {
   if (const auto known = dtype_of(type)) return bits_of(*known);
   static const std::map<std::string, std::int64_t> others{
-      {"BOOL", 8}, {"U8", 8},   {"I8", 8},   {"F8_E4M3", 8}, {"F8_E5M2", 8}, {"U16", 16},
-      {"I16", 16}, {"U32", 32}, {"U64", 64}, {"I64", 64},    {"F64", 64}};
+      {"BOOL", 8}, {"U8", 8},   {"I8", 8},   {"F8_E4M3", 8}, {"F8_E5M2", 8}, {"F8_E8M0", 8},
+      {"U16", 16}, {"I16", 16}, {"U32", 32}, {"U64", 64},    {"I64", 64},    {"F64", 64}};
   const auto found = others.find(type);
   if (found == others.end()) return std::nullopt;
   return found->second;

@@ -87,7 +87,8 @@ ScaledCheckpoint read_compressed(const JsonFields& fields) {
   if (format != "float-quantized" && format != "int-quantized" && format != "naive-quantized") {
     fields.refuse(
         fmt::format("format is '{}'; allowed with compressed-tensors: float-quantized, "
-                    "int-quantized, naive-quantized, pack-quantized",
+                    "int-quantized, mxfp4-pack-quantized, naive-quantized, "
+                    "nvfp4-pack-quantized, pack-quantized",
                     format.substr(0, 40)));
   }
   std::optional<ScaledCheckpoint> all;
