@@ -127,7 +127,7 @@ class Dealer {
   static std::vector<std::string> dealt_values(const Attribute& attribute) {
     if (!attribute.allowed.empty()) return attribute.allowed;
     std::vector<std::string> values = attribute.examples;
-    values.resize(std::max(values.size(), 2 * values.size() - 2), attribute.fallback);
+    if (values.size() > 2) values.resize(2 * values.size() - 2, attribute.fallback);
     return values;
   }
 

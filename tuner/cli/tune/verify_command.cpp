@@ -99,7 +99,8 @@ void verify(const Evaluators& evaluators, const std::map<std::size_t, Candidate>
             const VerifyOptions& options, Verification& result) {
   TrialLimits limits;
   limits.run_s = options.deadline_s;
-  if (result.coverage) limits.small = 2;
+  constexpr int others = 2;  // of a random problem, with the same kernels
+  if (result.coverage && !options.sanitize) limits.small = others;
   for (const auto& [number, choice] : choices) {
     const auto& [problem, config] = choice;
     std::vector<InputStyle> styles{InputStyle::adversarial, InputStyle::plain};
