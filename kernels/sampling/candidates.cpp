@@ -75,7 +75,8 @@ class Dealer {
       : operation_(operation), device_(device), random_(seed), kinds_(all_kinds(variant)) {
     for (const Attribute& attribute : operation_.attributes) {
       if (attribute.packed != nullptr) continue;
-      attributes_.push_back({&attribute, Deck(dealt_values(attribute))});
+      attributes_.push_back(
+          {&attribute, Deck(attribute.allowed.empty() ? attribute.examples : attribute.allowed)});
     }
   }
 
@@ -120,15 +121,6 @@ class Dealer {
     }
     if (kinds.empty()) kinds.push_back({types, variant.name, std::nullopt});
     return kinds;
-  }
-
-  /// Returns an attribute's values, of examples its default as often as all others: many of these
-  /// exclude another attribute, as sizes of pages do packed sequences.
-  static std::vector<std::string> dealt_values(const Attribute& attribute) {
-    if (!attribute.allowed.empty()) return attribute.allowed;
-    std::vector<std::string> values = attribute.examples;
-    if (values.size() > 2) values.resize(2 * values.size() - 2, attribute.fallback);
-    return values;
   }
 
   /// Draws values of the attributes that are not strides; `usual`: most of them have their default.

@@ -52,7 +52,7 @@ extern "C" __global__ void test(unsigned* out) {
 // Blocks have no order. Several threads of the processor take them, so that neighbours may change places.
 TEST_P(HipHostBlock, AnEvenNumberOfThemBeginsWithTheLastOne) {
   const std::string text = R"(
-extern "C" __global__ void test(unsigned* out) { out[1 + blockIdx.x] = atomicAdd(out, 1); })";
+extern "C" __global__ void test(unsigned* out) { out[1 + blockIdx.x] = atomicAdd(out, 1U); })";
   for (const unsigned blocks : {1000U, 1001U}) {
     const auto out = host_.upload(std::vector<unsigned>(1 + blocks));
     host_.run(HostDevice::source(text, {1, 1, 1}), {blocks, 1, 1}, out).value();
