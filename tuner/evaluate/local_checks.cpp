@@ -117,7 +117,7 @@ Result<void> LocalEvaluator::check_others(const Problem& problem, const Config& 
   // A quarter of the work of random problems, and few to choose from: most of the time is compiling.
   const SmallProblems others(
       operation, problem, info_, seed, config, candidate.plan,
-      {.limit = {2e6, 128 << 10}, .most_drawn = 64, .attempts = 400, .most_threads = 1 << 14});
+      {.limit = {1e6, 64 << 10}, .most_drawn = 40, .attempts = 250, .most_threads = 1 << 13});
   Stream& stream = open_->warm_timer->stream();
   InputStyle style = limits.inputs;
   InputSeed drawn = seed;
