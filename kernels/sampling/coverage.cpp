@@ -257,13 +257,15 @@ void Coverage::add(const Candidate& choice) {
 
 std::vector<Feature> Coverage::missing() const {
   std::vector<Feature> list;
-  std::set_difference(existing().begin(), existing().end(), met_.begin(), met_.end(), std::back_inserter(list));
+  std::set_difference(existing().begin(), existing().end(), met_.begin(), met_.end(),
+                      std::back_inserter(list));
   return list;
 }
 
 std::vector<Feature> Coverage::unlisted() const {
   std::vector<Feature> list;
-  std::set_difference(met_.begin(), met_.end(), existing().begin(), existing().end(), std::back_inserter(list));
+  std::set_difference(met_.begin(), met_.end(), existing().begin(), existing().end(),
+                      std::back_inserter(list));
   return list;
 }
 

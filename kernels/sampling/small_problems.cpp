@@ -15,7 +15,6 @@
 namespace greta::kernels {
 namespace {
 
-
 /// Weights features by how likely they reveal an error. A rest after whole parts has more kinds of
 /// edges than less than one part, and extents equal to their default hide swapped operands.
 int worth(DivisionCase one) {

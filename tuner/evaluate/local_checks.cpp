@@ -114,15 +114,16 @@ Result<void> LocalEvaluator::check_others(const Problem& problem, const Config& 
   const Lap lap(trial.verify_s);
   const Operation& operation = catalog().at(problem.op);
   const Variant& variant = operation.variant(config.variant);
-  // A quarter of the work of random problems, and few to choose from: most of the time is compiling.
+  // An eighth of the work of random problems, and few to choose from: compiling should take most of
+  // the time.
   const SmallProblems others(
       operation, problem, info_, seed, config, candidate.plan,
       {.limit = {1e6, 64 << 10}, .most_drawn = 40, .attempts = 250, .most_threads = 1 << 13});
   Stream& stream = open_->warm_timer->stream();
   InputStyle style = limits.inputs;
   InputSeed drawn = seed;
-  for (const auto& [other, plan] : others.with_kernels_of(
-           config, candidate.plan, static_cast<std::size_t>(limits.small))) {
+  for (const auto& [other, plan] :
+       others.with_kernels_of(config, candidate.plan, static_cast<std::size_t>(limits.small))) {
     const bool plain = style == InputStyle::plain;
     style = !plain                  ? InputStyle::plain
             : variant.finite_inputs ? InputStyle::finite
@@ -134,8 +135,7 @@ Result<void> LocalEvaluator::check_others(const Problem& problem, const Config& 
     auto load = Workload::create(*open_->device, operation, other);
     if (!load) return load.failure();
     if (auto set = load->set_inputs(*open_->device, drawn, style); !set) return set.failure();
-    const auto prepared =
-        candidate.prepared.with_launches(*open_->device, plan, load->operands());
+    const auto prepared = candidate.prepared.with_launches(*open_->device, plan, load->operands());
     if (!prepared) return prepared.failure();
     Verdict verdict;
     auto right = load->check(*open_->device, stream, *prepared, limits.run_s, verdict);

@@ -165,7 +165,8 @@ Variant vendor() {
       space, plan, [](const Shape&, const DeviceInfo&) { return std::vector<Config>{}; },
       [](const Shape& shape, const Config&) {
         std::vector<Division> list;  // the library reads lines of whole fours of scales
-        if (shape.scales == Scales::block) list.push_back({"blocks of k", shape.scale_columns(), 4});
+        if (shape.scales == Scales::block)
+          list.push_back({"blocks of k", shape.scale_columns(), 4});
         return list;
       });
   variant.migrations = library_migrations();

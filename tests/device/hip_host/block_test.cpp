@@ -49,7 +49,8 @@ extern "C" __global__ void test(unsigned* out) {
   }
 }
 
-// Blocks have no order. Several threads of the processor take them, so that neighbours may change places.
+// Blocks have no order. Several threads of the processor take them, so that neighbours may change
+// places.
 TEST_P(HipHostBlock, AnEvenNumberOfThemBeginsWithTheLastOne) {
   const std::string text = R"(
 extern "C" __global__ void test(unsigned* out) { out[1 + blockIdx.x] = atomicAdd(out, 1U); })";

@@ -91,8 +91,8 @@ void Executor::run_blocks(Run& run, BlockRunner& runner, unsigned number) {
   for (;;) {
     const std::uint64_t begun = run.next++;
     if (begun >= run.blocks) return;
-    // Blocks have no order. From the last on, what one writes in another one's place remains: not in
-    // all launches, and in a launch again if it is repeated.
+    // Blocks have no order. From the last on, what one writes in another one's place remains: not
+    // in all launches, and in a launch again if it is repeated.
     const std::uint64_t i = run.blocks % 2 == 0 ? run.blocks - 1 - begun : begun;
     const greta_host::Index block{
         static_cast<unsigned>(i % grid.x), static_cast<unsigned>(i / grid.x % grid.y),
