@@ -89,8 +89,9 @@ void Executor::run_blocks(Run& run, BlockRunner& runner, unsigned number) {
   runner.set_launch(**entry, run.job.launch, &run.earlier);
   const greta_host::Index grid = run.job.launch.grid;
   // Blocks have no order. From the last on, what one writes in another one's place remains: not in
-  // all launches, and in a launch again if it is repeated. Races are found in any order.
-  const bool backward = run.blocks % 2 == 0 && !(*entry)->finds_races;
+  // all launches, and in a launch again if it is repeated. Sanitizers' reports name the first
+  // block.
+  const bool backward = run.blocks % 2 == 0 && !run.job.library->summary().symbolized;
   for (;;) {
     const std::uint64_t begun = run.next++;
     if (begun >= run.blocks) return;
