@@ -246,19 +246,26 @@ std::set<Feature> features_on(const Operation& operation, const DeviceInfo& devi
   return list;
 }
 
+const std::set<Feature>& Coverage::existing() const {
+  if (!all_) all_ = features_on(operation_, device_, variant_);
+  return *all_;
+}
+
 void Coverage::add(const Candidate& choice) {
   for (Feature& feature : features(operation_, choice)) met_.insert(std::move(feature));
 }
 
 std::vector<Feature> Coverage::missing() const {
   std::vector<Feature> list;
-  std::set_difference(all_.begin(), all_.end(), met_.begin(), met_.end(), std::back_inserter(list));
+  std::set_difference(existing().begin(), existing().end(), met_.begin(), met_.end(),
+                      std::back_inserter(list));
   return list;
 }
 
 std::vector<Feature> Coverage::unlisted() const {
   std::vector<Feature> list;
-  std::set_difference(met_.begin(), met_.end(), all_.begin(), all_.end(), std::back_inserter(list));
+  std::set_difference(met_.begin(), met_.end(), existing().begin(), existing().end(),
+                      std::back_inserter(list));
   return list;
 }
 

@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "kernels/sampling/candidates.hpp"
@@ -52,12 +53,13 @@ std::set<Feature> features_on(const Operation& operation, const DeviceInfo& devi
 /// Records which of the features that exist on a device were covered.
 class Coverage {
  public:
-  Coverage(const Operation& operation, const DeviceInfo& device, std::string_view variant)
-      : operation_(operation), all_(features_on(operation, device, variant)) {}
+  /// The features that exist are found when they are first asked for, which may take seconds.
+  Coverage(const Operation& operation, DeviceInfo device, std::string_view variant)
+      : operation_(operation), device_(std::move(device)), variant_(variant) {}
 
   void add(const Candidate& choice);
-  std::size_t all() const { return all_.size(); }
-  std::size_t met() const { return all_.size() - missing().size(); }
+  std::size_t all() const { return existing().size(); }
+  std::size_t met() const { return all() - missing().size(); }
   /// Returns the uncovered features in alphabetical order.
   std::vector<Feature> missing() const;
   /// Returns covered features that are missing from features_on(), which is a defect of
@@ -65,8 +67,13 @@ class Coverage {
   std::vector<Feature> unlisted() const;
 
  private:
+  const std::set<Feature>& existing() const;
+
   const Operation& operation_;
-  std::set<Feature> all_, met_;
+  DeviceInfo device_;
+  std::string variant_;
+  mutable std::optional<std::set<Feature>> all_;
+  std::set<Feature> met_;
 };
 
 }  // namespace greta::kernels

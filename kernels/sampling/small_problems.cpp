@@ -15,12 +15,6 @@
 namespace greta::kernels {
 namespace {
 
-/// Limit on the threads of all launches, which take a tenth of a second on a CPU.
-constexpr std::uint64_t most_launched = std::uint64_t{1} << 18;
-constexpr std::size_t most_drawn = 320;
-/// Large tiles need extents of their size: 129 x 132 x 1056 takes 36 million operations.
-constexpr WorkLimit limit{4e7, 2 << 20};
-
 /// Weights features by how likely they reveal an error. A rest after whole parts has more kinds of
 /// edges than less than one part, and extents equal to their default hide swapped operands.
 int worth(DivisionCase one) {
@@ -64,9 +58,13 @@ bool same_kernels(const LaunchPlan& a, const LaunchPlan& b) {
 
 SmallProblems::SmallProblems(const Operation& operation, const Problem& problem,
                              const DeviceInfo& device, std::uint64_t seed, const Config& first,
-                             const LaunchPlan& plan)
-    : operation_(operation), device_(device), problem_(problem), seed_(seed) {
-  draw(first, plan);
+                             const LaunchPlan& plan, const Extent& extent)
+    : operation_(operation),
+      device_(device),
+      problem_(problem),
+      seed_(seed),
+      most_threads_(extent.most_threads) {
+  draw(first, plan, extent);
 }
 
 std::vector<SmallProblems::FreeValue> SmallProblems::free_values(const Config& config,
@@ -106,7 +104,8 @@ bool SmallProblems::reaches_text(std::size_t dimension, const Config& config,
 
 // Replaces extents by those of a random problem, or reduces them slightly. Extents that are
 // compiled into the kernels mostly stay, since changing one changes all kernels.
-void SmallProblems::draw(const Config& config, const LaunchPlan& plan) {
+void SmallProblems::draw(const Config& config, const LaunchPlan& plan, const Extent& extent) {
+  const WorkLimit& limit = extent.limit;
   const auto values = free_values(config, plan);
   for (std::size_t i = 0; i < problem_.dims.size(); ++i) {
     fixed_.push_back(reaches_text(i, config, plan));
@@ -115,8 +114,7 @@ void SmallProblems::draw(const Config& config, const LaunchPlan& plan) {
   const auto chance = [&](std::uint64_t share, std::uint64_t of) {
     return uniform_below(random, of) < share;
   };
-  constexpr std::size_t attempts = 2000;
-  for (std::size_t i = 0; i < attempts && drawn_.size() < most_drawn; ++i) {
+  for (std::size_t i = 0; i < extent.attempts && drawn_.size() < extent.most_drawn; ++i) {
     Problem problem = problem_;
     const auto part = chance(1, 3) ? std::int64_t{16} << uniform_below(random, 5) : 0;
     const Problem other =
@@ -236,7 +234,7 @@ std::vector<SmallProblem> SmallProblems::with_kernels_of(const Config& config,
       });
       if (again) continue;
       auto plan_there = plan_with_kernels_of(plan, operation_, drawn_[i].problem, device_, config);
-      if (!plan_there || launched_threads(*plan_there) > most_launched) continue;
+      if (!plan_there || launched_threads(*plan_there) > most_threads_) continue;
       see(drawn_[i].features, divisions[i], seen);
       chosen.push_back({drawn_[i].problem, *std::move(plan_there)});
       break;

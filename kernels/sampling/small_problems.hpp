@@ -9,6 +9,7 @@
 
 #include "kernels/model/operation.hpp"
 #include "kernels/sampling/coverage.hpp"
+#include "kernels/sampling/random_problem.hpp"
 
 namespace greta::kernels {
 
@@ -27,10 +28,24 @@ struct SmallProblem {
 /// because it has no incomplete parts.
 class SmallProblems {
  public:
+  /// What is drawn, before some are chosen.
+  struct Extent {
+    /// Large tiles need extents of their size: 129 x 132 x 1056 takes 36 million operations.
+    WorkLimit limit{4e7, 2 << 20};
+    std::size_t most_drawn = 320;
+    std::size_t attempts = 2000;
+    /// Of all launches of a problem that is chosen: these take a tenth of a second on a CPU.
+    std::uint64_t most_threads = std::uint64_t{1} << 18;
+  };
+
   /// Draws small problems for `problem`. `first` is one of its configurations, with its plan; it
   /// determines which extents and attributes can change. Equal arguments give equal problems.
   SmallProblems(const Operation& operation, const Problem& problem, const DeviceInfo& device,
-                std::uint64_t seed, const Config& first, const LaunchPlan& plan);
+                std::uint64_t seed, const Config& first, const LaunchPlan& plan,
+                const Extent& extent);
+  SmallProblems(const Operation& operation, const Problem& problem, const DeviceInfo& device,
+                std::uint64_t seed, const Config& first, const LaunchPlan& plan)
+      : SmallProblems(operation, problem, device, seed, first, plan, Extent{}) {}
 
   /// Returns at most `count` problems with plans whose kernels are those of `plan`, the plan of the
   /// given problem and `config`. The first have odd extents if the operation wants so
@@ -46,7 +61,7 @@ class SmallProblems {
   };
   std::vector<FreeValue> free_values(const Config& config, const LaunchPlan& plan) const;
   bool reaches_text(std::size_t dimension, const Config& config, const LaunchPlan& plan) const;
-  void draw(const Config& config, const LaunchPlan& plan);
+  void draw(const Config& config, const LaunchPlan& plan, const Extent& extent);
   void keep(Problem problem);
   /// Whether a dimension has other extents with the same kernels.
   bool varies(std::size_t dimension) const;
@@ -78,6 +93,7 @@ class SmallProblems {
   const DeviceInfo device_;
   const Problem problem_;
   const std::uint64_t seed_;
+  const std::uint64_t most_threads_;
   std::vector<Drawn> drawn_;
   std::vector<bool> fixed_;  ///< of each dimension: its extent is compiled into the kernels
   std::map<Feature, std::size_t> known_;  ///< features of problems; values are indices in worth_

@@ -90,6 +90,23 @@ TEST(SmallProblems, AttendWithOtherKeysThanQueriesAndGroupedHeads) {
   EXPECT_TRUE(any([](const Problem& p) { return p.dim("heads") != p.dim("kv_heads"); }));
 }
 
+TEST(SmallProblems, AreWithinALimitOfTheirOwn) {
+  const Problem problem = Problem::parse("gemm dtype=f32 out=f32 m=64 n=64 k=64").value();
+  const Operation& operation = built_in(problem.op);
+  const Config config = operation.default_config(problem, device);
+  const LaunchPlan plan = operation.plan(problem, device, config).value();
+  SmallProblems::Extent extent;
+  extent.limit = {1e5, 32 << 10};
+  extent.most_threads = 1 << 12;
+  const SmallProblems some(operation, problem, device, 1, config, plan, extent);
+  const auto few = some.with_kernels_of(config, plan, 5);
+  EXPECT_FALSE(few.empty());
+  for (const auto& [small, launched] : few) {
+    EXPECT_LE(operation.work(small).flops, 1e5) << small.key();
+    EXPECT_LE(launched_threads(launched), 1U << 12) << small.key();
+  }
+}
+
 TEST(SmallProblems, AreThoseOfTheSeed) {
   const char* const key = "gemm dtype=f32 out=f32 m=64 n=64 k=64";
   const auto one = small_problems_of(key), again = small_problems_of(key);

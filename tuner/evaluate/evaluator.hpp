@@ -25,6 +25,8 @@ struct TrialLimits {
   bool cold = true;
   /// How often verify() runs a correct candidate to compare the bits of its results; 0: not again.
   int repeats = 0;
+  /// How many small problems that run the same compiled kernels verify() checks besides.
+  int small = 0;
   bool reject_spills = false;  ///< candidates that spill fail (`constraints`), unverified
   /// Inputs for verify(). evaluate() always uses plain inputs.
   InputStyle inputs = InputStyle::plain;

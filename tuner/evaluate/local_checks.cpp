@@ -1,4 +1,8 @@
+#include <fmt/format.h>
+
 #include "kernels/described/described_operation.hpp"
+#include "kernels/model/random.hpp"
+#include "kernels/sampling/small_problems.hpp"
 #include "tuner/compile/kernel_case.hpp"
 #include "tuner/evaluate/local_open.hpp"
 #include "tuner/evaluate/repeats.hpp"
@@ -95,9 +99,60 @@ Trial LocalEvaluator::verify(const Problem& problem, const Config& config, std::
     }
     const auto candidate = checked(problem, config, drawn, limits.inputs, limits, trial);
     if (!candidate) return candidate.failure();
+    if (limits.small > 0) {
+      if (auto right = check_others(problem, config, drawn, *candidate, limits, trial); !right)
+        return right;
+    }
     if (limits.repeats == 0) return {};
     return repeat(problem, config, drawn, *candidate, limits, trial);
   });
+}
+
+Result<void> LocalEvaluator::check_others(const Problem& problem, const Config& config,
+                                          const InputSeed& seed, const Candidate& candidate,
+                                          const TrialLimits& limits, Trial& trial) {
+  const Lap lap(trial.verify_s);
+  const Operation& operation = catalog().at(problem.op);
+  const Variant& variant = operation.variant(config.variant);
+  // An eighth of the work of random problems, and few to choose from: compiling should take most of
+  // the time.
+  const SmallProblems others(
+      operation, problem, info_, seed, config, candidate.plan,
+      {.limit = {1e6, 64 << 10}, .most_drawn = 40, .attempts = 250, .most_threads = 1 << 13});
+  Stream& stream = open_->warm_timer->stream();
+  InputStyle style = limits.inputs;
+  InputSeed drawn = seed;
+  for (const auto& [other, plan] :
+       others.with_kernels_of(config, candidate.plan, static_cast<std::size_t>(limits.small))) {
+    const bool plain = style == InputStyle::plain;
+    style = !plain                  ? InputStyle::plain
+            : variant.finite_inputs ? InputStyle::finite
+                                    : InputStyle::adversarial;
+    drawn.number = mix64(drawn.number);
+    drawn.divisions.clear();
+    if (style != InputStyle::plain && variant.divisions)
+      drawn.divisions = variant.divisions(operation.shape(other), config);
+    auto load = Workload::create(*open_->device, operation, other);
+    if (!load) return load.failure();
+    if (auto set = load->set_inputs(*open_->device, drawn, style); !set) return set.failure();
+    const auto prepared = candidate.prepared.with_launches(*open_->device, plan, load->operands());
+    if (!prepared) return prepared.failure();
+    Verdict verdict;
+    auto right = load->check(*open_->device, stream, *prepared, limits.run_s, verdict);
+    if (right) continue;
+    Failure failure = right.failure();
+    failure.message =
+        fmt::format("on {}, which has the same kernels: {}", other.key(), failure.message);
+    if (failure.status == Status::correctness) {
+      trial.verdict.passed = false;
+      trial.verdict.detail = failure.message;
+      const FailedCheck failed{{problem, config}, other, plan, drawn, style, failure.message};
+      if (keeper_.wants_more())
+        keeper_.keep(*open_->device, info_, stream, operation, failed, *prepared, limits.run_s);
+    }
+    return failure;
+  }
+  return {};
 }
 
 // A race may give right results most of the time, so results are compared with each other.

@@ -129,8 +129,8 @@ double WorkerEvaluator::deadline(const Problem& problem, std::uint64_t seed,
   const double repeats_s = limits.repeats > 0 ? RepeatLimits().seconds + 3 * limits.run_s : 0;
   const double keeping_s =
       options_.keep_failed.empty() ? 0 : limits.compile_s + FailureKeeper::longest_s(limits.run_s);
-  return limits.compile_s + 3 * limits.run_s + repeats_s + limits.measure_s + preparing_s +
-         keeping_s;
+  return limits.compile_s + 3 * (1 + limits.small) * limits.run_s + repeats_s + limits.measure_s +
+         preparing_s + keeping_s;
 }
 
 void WorkerEvaluator::ensure_started() {

@@ -131,6 +131,7 @@ json to_json(const TrialLimits& limits) {
           {"best_us", limits.best_us},
           {"cold", limits.cold},
           {"repeats", limits.repeats},
+          {"small", limits.small},
           {"reject_spills", limits.reject_spills},
           {"adversarial", limits.inputs == InputStyle::adversarial}};
 }
@@ -143,6 +144,7 @@ TrialLimits limits_from_json(const json& in) {
   limits.best_us = in.at("best_us").get<double>();
   limits.cold = in.at("cold").get<bool>();
   limits.repeats = in.at("repeats").get<int>();
+  limits.small = in.at("small").get<int>();
   limits.reject_spills = in.at("reject_spills").get<bool>();
   if (in.at("adversarial").get<bool>()) limits.inputs = InputStyle::adversarial;
   return limits;

@@ -88,10 +88,12 @@ void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64
     if (is_scale(tensor.spec)) {
       const double scales[] = {0,       -1, 0x1p-149, 0x1p-127, 0x1p-126, 0x1p-100,
                                0x1p-10, 1,  0x1p20,   0x1p126,  0x1p127,  infinity};
-      // Half of the draws leave the scale unchanged.
+      // Half of the draws leave the scale in its range, half of these make it a power of two.
       const std::uint64_t draw = uniform_below(random, 2 * std::size(scales));
-      if (draw < std::size(scales)) {
-        store_element(DType::f32, tensor.data.data(), 0, scales[draw]);
+      const double power = std::exp2(std::round(std::log2(tensor.at(0))));
+      if (draw < std::size(scales) || draw % 2 == 0) {
+        store_element(DType::f32, tensor.data.data(), 0,
+                      draw < std::size(scales) ? scales[draw] : power);
       }
       continue;
     }

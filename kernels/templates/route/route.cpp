@@ -113,7 +113,7 @@ void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64
   if (groups > 1 && uniform_below(random, 2) == 0) {
     mix_in_special_groups(inputs[1], groups, random);
   } else if (uniform_below(random, 2) == 0) {
-    replace(inputs[1], 0, 1 + uniform_below(random, 3) * uniform_below(random, 4));
+    replace(inputs[1], 0, 1 + uniform_below(random, 8));
   }
 }
 

@@ -163,7 +163,12 @@ Variant vendor() {
   Variant variant = make_variant<Shape>(
       vendor_variant.data(), "e4m3 and int8 by the vendor's library, if it is installed: cuBLASLt",
       space, plan, [](const Shape&, const DeviceInfo&) { return std::vector<Config>{}; },
-      [](const Shape&, const Config&) { return std::vector<Division>{}; });
+      [](const Shape& shape, const Config&) {
+        std::vector<Division> list;  // the library reads lines of whole fours of scales
+        if (shape.scales == Scales::block)
+          list.push_back({"blocks of k", shape.scale_columns(), 4});
+        return list;
+      });
   variant.migrations = library_migrations();
   variant.library = &DeviceInfo::matrix_library;
   return variant;

@@ -49,6 +49,20 @@ extern "C" __global__ void test(unsigned* out) {
   }
 }
 
+// Blocks have no order. Several threads of the processor take them, so that neighbours may change
+// places.
+TEST_P(HipHostBlock, AnEvenNumberOfThemBeginsWithTheLastOne) {
+  const std::string text = R"(
+extern "C" __global__ void test(unsigned* out) { out[1 + blockIdx.x] = atomicAdd(out, 1U); })";
+  for (const unsigned blocks : {1000U, 1001U}) {
+    const auto out = host_.upload(std::vector<unsigned>(1 + blocks));
+    host_.run(HostDevice::source(text, {1, 1, 1}), {blocks, 1, 1}, out).value();
+    const auto turn = host_.download<unsigned>(out);
+    EXPECT_EQ(turn[0], blocks);
+    EXPECT_EQ(turn[1] > turn[blocks], blocks % 2 == 0);
+  }
+}
+
 // Reverses shared memory repeatedly; each round needs both barriers.
 TEST_P(HipHostBlock, BarriersHoldAllThreads) {
   const std::string text = R"(

@@ -22,7 +22,7 @@ void expect_failure(Imitated device, const std::string& body, Status status,
                     const std::vector<std::string>& parts) {
   HostDevice host(device);
   const auto out = host.upload(std::vector<int>(64));
-  const auto ran = host.run(kernel_of(body), {2, 1, 1}, out);
+  const auto ran = host.run(kernel_of(body), {1, 1, 1}, out);
   ASSERT_FALSE(ran) << body;
   EXPECT_EQ(ran.failure().status, status) << ran.failure().message;
   for (const auto& part : parts) {

@@ -99,6 +99,8 @@ void verify(const Evaluators& evaluators, const std::map<std::size_t, Candidate>
             const VerifyOptions& options, Verification& result) {
   TrialLimits limits;
   limits.run_s = options.deadline_s;
+  constexpr int others = 2;  // of a random problem, with the same kernels
+  if (result.coverage && !options.sanitize) limits.small = others;
   for (const auto& [number, choice] : choices) {
     const auto& [problem, config] = choice;
     std::vector<InputStyle> styles{InputStyle::adversarial, InputStyle::plain};
@@ -172,7 +174,7 @@ void show_text(const Verification& result) {
   print_text(format_row(
       "all", fmt::format("{} of {} passed, at most {} of the bound; seed {}", right,
                          right + result.failures.size(), format_share(result.worst), result.seed)));
-  if (result.coverage) show_coverage(*result.coverage);
+  if (result.coverage && result.left == 0) show_coverage(*result.coverage);
   if (result.unranked > 0)
     print_text(format_row("not ranked", fmt::format("{} that the library has no algorithm for",
                                                     format_count(result.unranked, "candidate"))));
@@ -194,7 +196,7 @@ void show_json(const Verification& result) {
     failures.back()["number"] = number;
   }
   nlohmann::json coverage;
-  if (result.coverage) {
+  if (result.coverage && result.left == 0) {
     coverage = {{"cases", result.coverage->all()},
                 {"met", result.coverage->met()},
                 {"missing", result.coverage->missing()}};

@@ -88,9 +88,14 @@ void Executor::run_blocks(Run& run, BlockRunner& runner, unsigned number) {
   if (!entry) return fail({false, entry.failure().message});
   runner.set_launch(**entry, run.job.launch, &run.earlier);
   const greta_host::Index grid = run.job.launch.grid;
+  // Blocks have no order. From the last on, what one writes in another one's place remains: not in
+  // all launches, and in a launch again if it is repeated. Sanitizers' reports name the first
+  // block.
+  const bool backward = run.blocks % 2 == 0 && !run.job.library->summary().symbolized;
   for (;;) {
-    const std::uint64_t i = run.next++;
-    if (i >= run.blocks) return;
+    const std::uint64_t begun = run.next++;
+    if (begun >= run.blocks) return;
+    const std::uint64_t i = backward ? run.blocks - 1 - begun : begun;
     const greta_host::Index block{
         static_cast<unsigned>(i % grid.x), static_cast<unsigned>(i / grid.x % grid.y),
         static_cast<unsigned>(i / (static_cast<std::uint64_t>(grid.x) * grid.y))};
