@@ -175,7 +175,8 @@ TEST(AdversarialInputs, LengthsAreWholePartsOfTheConfiguration) {
   EXPECT_GT(share(packed, 3, tiles, 32), 0.08);
   EXPECT_GT(share(packed, 4, tiles, 20), 0.08);
   tiles.value("PACK") = 1;  // 4 heads of a query
-  EXPECT_GT(share(packed, 3, tiles, 8), 0.08);
+  tiles.value("WQ") = 64;
+  EXPECT_GT(share(packed, 3, tiles, 32), 0.08);
 }
 
 TEST(AdversarialInputs, AreEqualForEqualSeedsAndPlainOnesAreUntouched) {
