@@ -45,6 +45,8 @@ struct Kind {
   DTypes types;
   std::string variant;
   std::optional<Aim> by;  ///< a value of Variant::kernels_by
+
+  bool operator==(const Kind&) const = default;
 };
 
 /// What earlier choices of a variant have. Parameters and divisions are those of its latest
@@ -85,6 +87,10 @@ class Dealer {
     while (!kinds_.empty()) {
       const Kind kind = kinds_.draw(random_);
       if (auto choice = find(kind)) return choice;
+      // Few problems have some kernels, such as deep pipelines: later ones vary what others have.
+      constexpr int attempts = 3;
+      missed_.push_back(kind);
+      if (possible_ && std::count(missed_.begin(), missed_.end(), kind) < attempts) continue;
       // This device does not support it, nor other kernels of the variant if it may run no problem.
       kinds_.discard([&](const Kind& other) {
         return other.variant == kind.variant && other.types == kind.types &&
@@ -166,6 +172,31 @@ class Dealer {
                                draw_value(changed, kind.variant));
     }
     return varied_problem(operation_, std::move(problem), {}, random_, part);
+  }
+
+  /// Returns a problem of another variant with an attribute that problems for this one were drawn
+  /// with in vain, as few are valid with it.
+  std::optional<Problem> of_another(const Kind& kind) const {
+    std::vector<std::pair<std::string, std::string>> sought;
+    for (const AttributeDeck& deck : attributes_) {
+      for (const std::string& value : values_to_test(*deck.attribute, {})) {
+        const auto feature = fmt::format("{} {}={}", kind.variant, deck.attribute->name, value);
+        const auto wanted = wanted_.find(feature);
+        if (wanted == wanted_.end() || wanted->second < patience || novelty_.has(feature)) continue;
+        sought.emplace_back(deck.attribute->name, value);
+      }
+    }
+    for (std::size_t i = known_.size(); !sought.empty() && i > 0; --i) {
+      const auto has = [&](const auto& one) {
+        return known_[i - 1].attribute(one.first, "") == one.second;
+      };
+      if (std::none_of(sought.begin(), sought.end(), has)) continue;
+      Problem problem = known_[i - 1];
+      problem.dtype = kind.types.in;
+      problem.out_dtype = kind.types.out;
+      if (check_problem(operation_, problem)) return problem;
+    }
+    return std::nullopt;
   }
 
   /// Returns whether a parameter value has uncovered features.
@@ -276,6 +307,9 @@ class Dealer {
     deep_.reset();
     if (uniform_below(random_, 3) == 0) deep_ = static_cast<std::size_t>(random_());
     const bool usual = uniform_below(random_, 3) == 0;
+    if (auto problem = of_another(kind)) {
+      if (compare(kind, *std::move(problem), std::nullopt, best) == Drawn::compared) ++found;
+    }
     for (int i = 0, drawn = 0; i < tries && drawn < draws; ++drawn) {
       if (found == problems) break;
       const bool rarely_valid = drawn >= few && 50 * i < drawn;
@@ -303,7 +337,10 @@ class Dealer {
     const auto& [problem, config] = *best.choice;
     Seen& seen = seen_[kind.variant];
     in_vain_ = best.gain.features > 0 ? 0 : in_vain_ + 1;
-    if (best.gain.features > 0) seen.problems.push_back(problem);
+    if (best.gain.features > 0) {
+      seen.problems.push_back(problem);
+      known_.push_back(problem);
+    }
     novelty_.add(operation_, *best.choice);
     seen.divisions = operation_.variant(kind.variant).divisions(operation_.shape(problem), config);
   }
@@ -314,10 +351,12 @@ class Dealer {
   const DeviceInfo& device_;
   std::mt19937_64 random_;
   Deck<Kind> kinds_;
+  std::vector<Kind> missed_;  ///< each time that no problem was found for one
   std::vector<AttributeDeck> attributes_;
   Novelty novelty_;
   std::unordered_map<Feature, int> wanted_;  ///< how often an uncovered attribute was drawn
-  int in_vain_ = 0;                          ///< choices since one covered a new feature
+  std::vector<Problem> known_;       ///< of all variants, with features that no choice before had
+  int in_vain_ = 0;                  ///< choices since one covered a new feature
   bool possible_ = false;            ///< whether the last find() met a problem of the variant
   std::optional<std::size_t> deep_;  ///< if the present find() prefers many parts, of a division
   std::uint64_t finds_ = 0;          ///< calls of find(), in which met_ stays the same

@@ -112,7 +112,7 @@ std::vector<std::string> other_values(const Attribute& attribute) {
 
 /// Returns problems of the operation's typical sizes, with default attributes and with another
 /// value of an attribute that has few, and random problems: two with each value of an attribute
-/// alone, three with it and the other values of each attribute that has few, which a variant
+/// alone, six with it and the other values of each attribute that has few, which a variant
 /// may need, and others with values at random, since some values are not allowed without some
 /// others.
 std::vector<Problem> probes(const Operation& operation, const DTypes& types,
@@ -160,7 +160,7 @@ std::vector<Problem> probes(const Operation& operation, const DTypes& types,
       }
       for (const auto& [other, needed] : others) {
         if (other == attribute.name || needed.empty()) continue;
-        for (std::size_t i = 0; i < std::max<std::size_t>(needed.size(), 3); ++i) {
+        for (std::size_t i = 0; i < std::max<std::size_t>(needed.size(), 6); ++i) {
           AttributeValues both{{other, needed[i % needed.size()]}};
           if (value != attribute.fallback) both.emplace_back(attribute.name, value);
           i == 0 ? add_typical(both) : add([&] { return both; });

@@ -36,9 +36,14 @@ class Compare(Case):
         other = comparison["others"][0]
         self.assertEqual({comparison["fastest"], other["device"]}, set(ids))
         self.assertFalse(other["same_card"])
-        self.assertGreater(other["ratio"], 0)
         self.assertGreaterEqual(other["turns"], 3)
-        self.assertEqual(self.query("SELECT count(*) FROM comparisons"), [(1,)])
+        ((*interval, faster, slower),) = self.query("SELECT low, ratio, high, faster_us, slower_us FROM comparisons")
+        faster, slower = json.loads(faster), json.loads(slower)
+        self.assertEqual([other[name] for name in ("low", "ratio", "high")], interval)
+        self.assertEqual(interval, sorted(interval))
+        self.assertEqual(other["sure"], other["low"] > 1)
+        self.assertEqual([len(faster), len(slower)], [other["turns"]] * 2)
+        self.assertTrue(min(slower) / max(faster) <= other["ratio"] <= max(slower) / min(faster))
         backends = {row["backend"] for row in csv.DictReader(file.read_text().splitlines())}
         self.assertEqual(backends, {"vulkan", "hip-host"})
         shown = json.loads(self.run_tune("show", "--db", self.db, "--json").stdout)

@@ -14,6 +14,7 @@
 #include "kernels/model/problem_rules.hpp"
 #include "kernels/model/random.hpp"
 #include "kernels/sampling/random_problem.hpp"
+#include "kernels/templates/attention/options.hpp"
 #include "tests/catalog.hpp"
 
 namespace greta::test::adversarial_test {
@@ -122,6 +123,60 @@ TEST(AdversarialInputs, HaveIndicesOnBothSidesOfWhatIsValid) {
     EXPECT_EQ(any, !kernel.out_of_range.empty());
     EXPECT_EQ(any, below > 0 && inside > 0 && at > 0 && above > 0);
   }
+}
+
+/// Returns the share of an attention's lengths, or of those of packed sequences, of at least `part`
+/// that are a multiple of it, one more or one less.
+double share_at_borders(const Problem& problem, std::size_t operand, InputSeed seed,
+                        std::int64_t part) {
+  const bool starts = kernels::attention::packs_sequences(problem);
+  int at_borders = 0, all = 0;
+  for (; seed.number < 100; ++seed.number) {
+    const auto inputs = built_in("attention").inputs(problem, seed, InputStyle::adversarial);
+    const HostTensor& numbers = inputs[operand];
+    // The first and the last start may be outside all tokens.
+    for (std::size_t i = starts ? 2 : 0; i + (starts ? 1 : 0) < numbers.spec.elements(); ++i) {
+      const double before = starts ? numbers.at(i - 1) : 0, length = numbers.at(i) - before;
+      if (before < 0 || length < static_cast<double>(part) - 1 || length > 4000) continue;
+      ++all;
+      at_borders += std::abs(std::remainder(length, static_cast<double>(part))) <= 1;
+    }
+  }
+  EXPECT_GT(all, 100);
+  return static_cast<double>(at_borders) / all;
+}
+
+TEST(AdversarialInputs, LengthsAreWholePartsOfTheConfiguration) {
+  const Operation& attention = built_in("attention");
+  const auto share = [&](const char* key, std::size_t operand, const Config& config,
+                         std::int64_t part) {
+    const Problem problem = Problem::parse(key).value();
+    const auto divisions =
+        attention.variant(config.variant).divisions(attention.shape(problem), config);
+    return share_at_borders(problem, operand, {0, divisions}, part) -
+           share_at_borders(problem, operand, 0, part);
+  };
+  const Config slices{"decode", {{"THREADS", 32}, {"LANES", 4}, {"UNROLL", 1}, {"SPLIT", 3}}};
+  constexpr std::int64_t round_of_slices = 32 / 4 * 3;
+  EXPECT_GT(share("attention dtype=f16 out=f16 batch=16 heads=2 kv_heads=1 q=1 kv=250 dim=4", 3,
+                  slices, round_of_slices),
+            0.04);
+  Config tiles{"matrix",
+               {{"WAVES", 2},
+                {"WQ", 16},
+                {"BK", 20},
+                {"TOGETHER", 1},
+                {"SPLIT", 1},
+                {"BUFFERS", 2},
+                {"PACK", 0}}};
+  const char* const packed =
+      "attention dtype=f16 out=f16 sequences=packed batch=8 heads=4 kv_heads=1 q=250 kv=250 "
+      "dim=4";
+  EXPECT_GT(share(packed, 3, tiles, 32), 0.08);
+  EXPECT_GT(share(packed, 4, tiles, 20), 0.08);
+  tiles.value("PACK") = 1;  // 4 heads of a query
+  tiles.value("WQ") = 64;
+  EXPECT_GT(share(packed, 3, tiles, 32), 0.08);
 }
 
 TEST(AdversarialInputs, AreEqualForEqualSeedsAndPlainOnesAreUntouched) {

@@ -24,13 +24,13 @@ std::string text(const Candidate& choice) {
 }
 
 TEST(RandomChoices, MeetEachInstructionOfAVariant) {
-  const DeviceInfo info = device("sm_90");
   std::map<int, int> met;
-  for (const auto& [problem, config] : random_candidates(built_in("gemm"), info, "", 60, 1)) {
-    if (config.variant == "matrix") ++met[config["INSTR"]];
+  for (const auto& [problem, config] :
+       random_candidates(built_in("gemm"), device("sm_90"), "matrix", 24, 1)) {
+    ++met[config["INSTR"]];
   }
   EXPECT_EQ(met.size(), 2U);
-  for (const auto& [instruction, count] : met) EXPECT_GE(count, 5) << "INSTR=" << instruction;
+  for (const auto& [instruction, count] : met) EXPECT_GE(count, 10) << "INSTR=" << instruction;
 }
 
 TEST(RandomChoices, ReachEveryVariantTypeAndAttribute) {

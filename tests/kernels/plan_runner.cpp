@@ -39,13 +39,24 @@ Result<void> take_outputs(Device& device, const Operands& operands, PlanRun& run
 }  // namespace
 
 std::vector<std::string> usable_devices() {
+  return devices_that([](const DeviceInfo&) { return true; });
+}
+
+std::vector<std::string> devices_that(const std::function<bool(const DeviceInfo&)>& suit) {
   std::vector<std::string> ids;
   for (Backend* const backend : backends()) {
     for (const ProbedDevice& device : backend->probe().devices) {
-      if (device.usable) ids.push_back(device.info.id());
+      if (device.usable && suit(device.info)) ids.push_back(device.info.id());
     }
   }
   return ids;
+}
+
+std::vector<std::string> devices_that_multiply(DType type) {
+  return devices_that([&](const DeviceInfo& info) {
+    return std::any_of(info.matrix_operations.begin(), info.matrix_operations.end(),
+                       [&](const MatrixOperation& one) { return one.input == type; });
+  });
 }
 
 std::string device_name(std::string id) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,6 +14,10 @@ namespace greta::test {
 /// Returns the ids of devices of this machine that can execute kernels: real ones and emulated
 /// ones.
 std::vector<std::string> usable_devices();
+/// Returns the ids of those of them that suit a test.
+std::vector<std::string> devices_that(const std::function<bool(const DeviceInfo&)>& suit);
+/// Returns the ids of those of them with matrix operations on a type.
+std::vector<std::string> devices_that_multiply(DType type);
 /// Returns "vulkan_0": an id as part of a test's name.
 std::string device_name(std::string id);
 /// Returns a device, opened once for the test program; "auto" is the best one. Throws Error if

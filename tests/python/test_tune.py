@@ -73,8 +73,10 @@ class Results(Tuned):
         self.assertIn("<table><caption>gemm dtype=f32", result._repr_html_())
         rows = result.rows()
         self.assertEqual(len(rows), 3)
-        self.assertEqual({row["variant"] for row in rows}, {"tiled"})
-        self.assertTrue(all(isinstance(row["BM"], int) for row in rows))
+        for row, trial in zip(rows, result.trials):
+            config = [f"{name}={row[name]}" for name in list(row)[list(row).index("variant") + 1:]]
+            self.assertEqual([row["variant"], *config], trial["config"].split())
+        self.assertIsInstance(rows[0]["BM"], int)  # the default is a tile
 
     def test_an_equal_run_keeps_what_an_earlier_one_proved(self):
         first = self.tune(budget=2)

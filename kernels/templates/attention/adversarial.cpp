@@ -316,7 +316,9 @@ void harden_operands(const Shape& s, std::vector<HostTensor>& inputs, const Inpu
   const std::int64_t col = below(random, s.dim);
   if (s.sinks) harden_sinks(inputs[s.page > 0 || s.packed ? 5 : 4], random);
   if (s.packed) {
-    harden_starts(inputs[3], s.queries, seed.part_of("q"), random);
+    // Of packed heads, a tile has fewer queries.
+    const std::int64_t part = std::max(seed.part_of("q"), seed.part_of("q x heads") / s.group());
+    harden_starts(inputs[3], s.queries, part, random);
     harden_starts(inputs[4], s.capacity, seed.part_of("kv"), random);
     const auto last = static_cast<std::int64_t>(inputs[4].spec.elements()) - 1;
     const std::int64_t used =

@@ -245,11 +245,13 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
 }
 
 /// The queries of a KV head are divided into parts, its keys into slices, and these into rounds.
+/// The keys of a sequence determine the length of its slices: multiples of SPLIT keys are equal
+/// slices, and those of a round of each slice are whole rounds, too.
 std::vector<Division> divisions(const Shape& shape, const Config& c) {
-  const std::int64_t slice = ceil_div(shape.capacity, c["SPLIT"]);
-  std::vector<Division> list{{"queries of a KV head", queries_of(shape), rows_of(shape), "", never},
-                             {"slices of kv", shape.capacity, c["SPLIT"], "SPLIT", never},
-                             {"keys of a slice", slice, slots_of(c) * c["UNROLL"]}};
+  std::vector<Division> list{
+      {"queries of a KV head", queries_of(shape), rows_of(shape), "", never},
+      {"kv", shape.capacity, c["SPLIT"], "SPLIT", never},
+      {"slices of kv", shape.capacity, slots_of(c) * c["UNROLL"] * c["SPLIT"]}};
   for (Division& division : window_divisions(shape)) list.push_back(std::move(division));
   return list;
 }

@@ -51,7 +51,7 @@ std::vector<Constraint> tile_constraints(const Shape& shape, const DeviceInfo& d
 std::vector<Division> prefill_divisions(const Shape& shape, const Config& c, std::int64_t rows,
                                         std::int64_t packed) {
   std::vector<Division> list{
-      {"q", shape.queries * packed, rows, c.has("BQ") ? "BQ" : ""},
+      {packed > 1 ? "q x heads" : "q", shape.queries * packed, rows, c.has("BQ") ? "BQ" : ""},
       {"kv", shape.capacity, c["BK"], "BK"},
       {"heads", shape.batch * shape.heads / packed, c["TOGETHER"], "TOGETHER"}};
   for (Division& division : window_divisions(shape)) list.push_back(std::move(division));

@@ -19,8 +19,8 @@ int default_heads_together(const Shape& shape);
 std::vector<Constraint> tile_constraints(const Shape& shape, const DeviceInfo& device,
                                          const Expression& rows, const Expression& packed = 1);
 
-/// Returns the divisions of such a kernel: the queries into tiles, the keys into steps of BK, and
-/// the heads of all sequences into groups of TOGETHER.
+/// Returns the divisions of such a kernel: the queries, or the rows of packed heads, into tiles,
+/// the keys into steps of BK, and the heads of all sequences into groups of TOGETHER.
 std::vector<Division> prefill_divisions(const Shape& shape, const Config& config, std::int64_t rows,
                                         std::int64_t packed = 1);
 

@@ -23,32 +23,12 @@ bool offers_warpgroups(const Shape& shape, const DeviceInfo& device) {
          bits_of(shape.in) == 16;
 }
 
-Alternative warpgroup_space(const Shape& shape, const DeviceInfo& device) {
-  Alternative a{"warpgroups", {}, {}};
-  // BK        keys per step: fewer barriers versus more registers
-  // GROUPS    warpgroups per workgroup, with 64 queries each: reuse of keys and values
-  // STAGES    tiles of keys, and of values, in shared memory
-  // PRODUCER  a further warpgroup starts the copies
-  // TURNS     two warpgroups start their products in turn
-  // PACK      rows are the queries of all heads that share a KV head, else those of one head
-  // SPLIT     workgroups that share the keys of a sequence
-  // FOLD      who joins slices: 1 the last workgroup, from the workspace; 2 all of them, as a
-  //           cluster that reads each other's shared memory
-  // TOGETHER  heads that are scheduled together, for L2 reuse
-  a.parameters = {{"BK", {32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192}},
-                  {"GROUPS", {1, 2, 3}},
-                  {"STAGES", {2, 3, 4}},
-                  {"PRODUCER", {0, 1}},
-                  {"TURNS", {0, 1}},
-                  {"PACK", {0, 1}},
-                  {"SPLIT", key_slices()},
-                  {"FOLD", folds(device)},
-                  {"TOGETHER", heads_together()}};
+std::vector<Constraint> own_constraints(const Shape& shape, const DeviceInfo& device) {
   const std::int64_t shared = device.shared_memory_bytes;
   const std::int64_t registers = std::min(thread_registers(device), std::int64_t{255});
   const std::int64_t workgroup = workgroup_registers(device) / warpgroup_size;
   const auto needed = warpgroup_sums(shape, p["BK"]) + other_registers;
-  a.constraints = {
+  return {
       storage_constraint(shape.in, shape.out, device),
       {"warpgroup_products",
        fmt::format("the device has no matrix operations of warpgroups on {}", to_string(shape.in)),
@@ -79,6 +59,30 @@ Alternative warpgroup_space(const Shape& shape, const DeviceInfo& device) {
        select(p["PRODUCER"] == 1, needed <= 400 - p["GROUPS"] * 80,
               needed <= registers && needed * p["GROUPS"] <= workgroup)},
   };
+}
+
+Alternative warpgroup_space(const Shape& shape, const DeviceInfo& device) {
+  Alternative a{"warpgroups", {}, {}};
+  // BK        keys per step: fewer barriers versus more registers
+  // GROUPS    warpgroups per workgroup, with 64 queries each: reuse of keys and values
+  // STAGES    tiles of keys, and of values, in shared memory
+  // PRODUCER  a further warpgroup starts the copies
+  // TURNS     two warpgroups start their products in turn
+  // PACK      rows are the queries of all heads that share a KV head, else those of one head
+  // SPLIT     workgroups that share the keys of a sequence
+  // FOLD      who joins slices: 1 the last workgroup, from the workspace; 2 all of them, as a
+  //           cluster that reads each other's shared memory
+  // TOGETHER  heads that are scheduled together, for L2 reuse
+  a.parameters = {{"BK", {32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192}},
+                  {"GROUPS", {1, 2, 3}},
+                  {"STAGES", {2, 3, 4}},
+                  {"PRODUCER", {0, 1}},
+                  {"TURNS", {0, 1}},
+                  {"PACK", {0, 1}},
+                  {"SPLIT", key_slices()},
+                  {"FOLD", folds(device)},
+                  {"TOGETHER", heads_together()}};
+  a.constraints = own_constraints(shape, device);
   append(a.constraints, packing_constraints(shape, device, p["GROUPS"] * rows_of_warpgroup));
   a.constraints.push_back(cluster_constraint());
   return a;

@@ -1,12 +1,14 @@
 #include "runtime/pipeline/compute/experts.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <map>
 #include <string>
 #include <utility>
 
 #include "kernels/chains/chains.hpp"
 #include "runtime/pipeline/compute/chain_operands.hpp"
+#include "runtime/pipeline/compute/prepared.hpp"
 
 namespace greta::runtime {
 namespace {
@@ -43,11 +45,7 @@ class ExpertsRecorder {
 
   ExpertsResults record() {
     route();
-    const Problem problem = chain_of(chain_);
-    const auto& scaled = chain_.gate_up.format.scaled;
-    std::map<std::string, std::string> instead;
-    if (scaled && scaled->given_input) instead = {{"fused", "scaled"}};  // which quantises rows
-    const std::string chosen = pipeline_.choose(problem, instead).value().config.variant;
+    const std::string chosen = alternative();
     if (chosen == "fused") {
       fuse();
     } else {
@@ -58,6 +56,22 @@ class ExpertsRecorder {
   }
 
  private:
+  /// Returns the alternative to record. The operation experts computes the scales of its rows
+  /// itself, so rows with given scales are quantised before products; a rule can't ask for it then.
+  std::string alternative() {
+    const Problem problem = chain_of(chain_);
+    const auto& scaled = chain_.gate_up.format.scaled;
+    if (!scaled || !scaled->given_input) return pipeline_.choose(problem).value().config.variant;
+    const Answer answer = pipeline_.look_up(problem).value();
+    if (answer.origin == LookupOrigin::forced && answer.config.variant == "fused") {
+      throw Error(refused(fmt::format("rule \"{}\"", answer.rule),
+                          problem.key() +
+                              ": the model gives scales of activations, and the operation experts "
+                              "computes its own; allowed: scaled"));
+    }
+    return pipeline_.choose(problem, {{"fused", "scaled"}}).value().config.variant;
+  }
+
   void label(const char* name) { pipeline_.label(chain_.prefix + name); }
   Tensor make(DType dtype, std::int64_t rows, std::int64_t cols) {
     return pipeline_.temporary(dtype, {rows, cols});

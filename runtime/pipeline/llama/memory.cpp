@@ -46,8 +46,10 @@ LlamaMemorySizes LlamaMemorySizes::of(const LlamaConfig& config, const LlamaOpti
           .penalties = options.penalties};
 }
 
-LlamaMemory make_memory(const LlamaConfig& config, DType dtype, const LlamaMemorySizes& sizes,
+LlamaMemory make_memory(LlamaDeviceWeights& weights, const LlamaMemorySizes& sizes,
                         const TensorMaker& make) {
+  const LlamaConfig& config = weights.config;
+  const DType dtype = weights.dtype;
   LlamaMemory memory;
   memory.capacity = sizes.capacity;
   memory.page = sizes.page;
@@ -66,6 +68,7 @@ LlamaMemory make_memory(const LlamaConfig& config, DType dtype, const LlamaMemor
   if (config.formats.given_inputs()) {
     const std::int64_t most = sizes.rows * std::max<std::int64_t>(1, config.experts.top_k);
     memory.ones = make(DType::f32, {most, 1}, Memory::device);
+    set_ones(weights, memory.ones);
   }
   memory.logits = make(DType::f32, {sizes.sequences, config.vocab}, Memory::device);
   if (sizes.sample) memory.settings = make(DType::f32, {sizes.sequences, 4}, Memory::device);
@@ -91,10 +94,10 @@ void upload_rows(Runtime& runtime, const Tensor& to, std::initializer_list<doubl
 
 }  // namespace
 
-LlamaMemory allocate_memory(Runtime& runtime, const LlamaConfig& config, DType dtype,
+LlamaMemory allocate_memory(Runtime& runtime, LlamaDeviceWeights& weights,
                             const LlamaMemorySizes& sizes) {
-  LlamaMemory memory = make_memory(config, dtype, sizes, runtime.maker());
-  const std::vector<float> table = rope_table(config, sizes.capacity);
+  LlamaMemory memory = make_memory(weights, sizes, runtime.maker());
+  const std::vector<float> table = rope_table(weights.config, sizes.capacity);
   runtime.upload(memory.rope_table, std::as_bytes(std::span(table))).value();
   if (memory.zeros) runtime.clear(memory.zeros).value();
   // A vendor's library may multiply values past a sequence's length by zero.

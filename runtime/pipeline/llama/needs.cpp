@@ -83,11 +83,11 @@ LlamaNeeds llama_needs(Runtime& runtime, const LlamaConfig& config, DType dtype,
   needs.caches = cache_bytes(config, dtype, options.batch, options.capacity);
   if (needs.total() > runtime.device().info().memory_bytes) return needs;
   Counter counter;
-  const LlamaDeviceWeights weights = make_weights(config, dtype, counter.maker());
+  LlamaDeviceWeights weights = make_weights(config, dtype, counter.maker());
   needs.weights = counter.take();
   needs.repacking = rounded(repacking_bytes(weights));
   const LlamaMemory memory =
-      make_memory(config, dtype, LlamaMemorySizes::of(config, options), counter.maker());
+      make_memory(weights, LlamaMemorySizes::of(config, options), counter.maker());
   std::set<LlamaPassShape> shapes{{options.batch, 1}};
   for (const std::int64_t tokens :
        llama_passes(prompt_tokens, options.capacity, options.most_tokens)) {
@@ -108,11 +108,11 @@ LlamaNeeds llama_needs(Runtime& runtime, const LlamaConfig& config, DType dtype,
   needs.caches = cache_bytes(config, dtype, options.pages, options.page);
   if (needs.total() > runtime.device().info().memory_bytes) return needs;
   Counter counter;
-  const LlamaDeviceWeights weights = make_weights(config, dtype, counter.maker());
+  LlamaDeviceWeights weights = make_weights(config, dtype, counter.maker());
   needs.weights = counter.take();
   needs.repacking = rounded(repacking_bytes(weights));
   const LlamaMemory memory =
-      make_memory(config, dtype, batch_memory_sizes(config, options), counter.maker());
+      make_memory(weights, batch_memory_sizes(config, options), counter.maker());
   count_memory(runtime, needs, weights, memory, shapes, counter.take());
   return needs;
 }
@@ -124,9 +124,9 @@ Pipeline recorded_pass(Runtime& runtime, const LlamaConfig& config, DType dtype,
                        const LlamaOptions& given, std::int64_t tokens) {
   const LlamaOptions options = given.for_model(config);
   Counter counter;
-  const LlamaDeviceWeights weights = make_weights(config, dtype, counter.maker());
+  LlamaDeviceWeights weights = make_weights(config, dtype, counter.maker());
   const LlamaMemory memory =
-      make_memory(config, dtype, LlamaMemorySizes::of(config, options), counter.maker());
+      make_memory(weights, LlamaMemorySizes::of(config, options), counter.maker());
   Pipeline pipeline(runtime);
   record_llama(pipeline, weights, memory, {options.batch, tokens});
   return pipeline;
@@ -149,9 +149,9 @@ std::vector<Problem> llama_problems(Runtime& runtime, const LlamaConfig& config,
                                     const LlamaOptions& given) {
   const LlamaOptions options = given.for_model(config);
   Counter counter;
-  const LlamaDeviceWeights weights = make_weights(config, dtype, counter.maker());
+  LlamaDeviceWeights weights = make_weights(config, dtype, counter.maker());
   const LlamaMemory memory =
-      make_memory(config, dtype, LlamaMemorySizes::of(config, options), counter.maker());
+      make_memory(weights, LlamaMemorySizes::of(config, options), counter.maker());
   std::vector<Problem> all;
   std::unordered_set<Problem, ProblemHash> seen;
   for (const std::int64_t tokens : llama_pass_sizes(options.most_tokens)) {

@@ -23,9 +23,7 @@ class PassRecorder {
         memory_(memory),
         shape_(shape),
         inputs_(memory.inputs, shape),
-        tap_(tap) {
-    if (memory.ones) set_ones(weights_, memory.ones);
-  }
+        tap_(tap) {}
 
   void record() {
     Hidden x{embed(), {}};
@@ -319,7 +317,7 @@ class PassRecorder {
   }
 
   Pipeline& pipeline_;
-  LlamaDeviceWeights weights_;
+  const LlamaDeviceWeights& weights_;
   const LlamaConfig& config_;
   const LlamaMemory& memory_;
   LlamaPassShape shape_;

@@ -80,11 +80,11 @@ struct LlamaMemorySizes {
   static LlamaMemorySizes of(const LlamaConfig& config, const LlamaOptions& options);
 };
 
-/// Creates uninitialised tensors.
-LlamaMemory make_memory(const LlamaConfig& config, DType dtype, const LlamaMemorySizes& sizes,
+/// Creates uninitialised tensors. Gives matrices for static activations LlamaMemory::ones.
+LlamaMemory make_memory(LlamaDeviceWeights& weights, const LlamaMemorySizes& sizes,
                         const TensorMaker& make);
-/// Allocates the memory on a device and fills in the rope table. Throws Error.
-LlamaMemory allocate_memory(Runtime& runtime, const LlamaConfig& config, DType dtype,
+/// Does the same with memory of a device, and fills in what is constant. Throws Error.
+LlamaMemory allocate_memory(Runtime& runtime, LlamaDeviceWeights& weights,
                             const LlamaMemorySizes& sizes);
 /// Replaces how tokens are drawn, of all rows. Throws Error, also for penalties without a history.
 void set_sampling(Runtime& runtime, const LlamaMemory& memory, const SamplerOptions& options);

@@ -12,8 +12,7 @@ LlamaRunner::LlamaRunner(Runtime& runtime, LlamaDeviceWeights weights, const Lla
     : runtime_(runtime),
       options_(options.for_model(weights.config)),
       weights_(std::move(weights)),
-      memory_(allocate_memory(runtime, weights_.config, weights_.dtype,
-                              LlamaMemorySizes::of(weights_.config, options_))),
+      memory_(allocate_memory(runtime, weights_, LlamaMemorySizes::of(weights_.config, options_))),
       queue_(runtime.queue().value()),
       history_(memory_),
       likeliest_(static_cast<std::size_t>(options_.batch)) {

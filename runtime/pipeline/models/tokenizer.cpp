@@ -52,16 +52,13 @@ void check_prompt(std::string_view text) {
   }
 }
 
-std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& path,
+std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& from,
                                           const LlamaConfig& config) {
   std::error_code none;
-  const bool folder = std::filesystem::is_directory(path, none);
-  if (!folder && is_gguf(path)) return load_gguf_tokenizer(path, config);
-  const bool json_there = !folder || std::filesystem::exists(path / "tokenizer.json", none) ||
-                          !std::filesystem::exists(path / "tokenizer.model", none);
-  const auto file =
-      MappedFile::open(folder ? path / (json_there ? "tokenizer.json" : "tokenizer.model") : path,
-                       most_tokenizer_bytes);
+  const bool is_folder = std::filesystem::is_directory(from, none);
+  const std::filesystem::path path = is_folder ? find_tokenizer(from, config) : from;
+  if (is_gguf(path)) return load_gguf_tokenizer(path, config);
+  const auto file = MappedFile::open(path, most_tokenizer_bytes);
   const std::string_view text = file->text();
   const std::size_t start = text.find_first_not_of(" \t\r\n");
   const bool json = start != std::string_view::npos && text[start] == '{';

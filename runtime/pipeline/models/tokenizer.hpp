@@ -53,7 +53,7 @@ class TextStream {
 /// name, a tok*.bin of llama2.c, a GGUF file, or a folder that contains a tokenizer.json or else a
 /// tokenizer.model. Throws Error with a one-line message for damaged files, unsupported features,
 /// and tokens outside of the model's vocabulary.
-std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& path,
+std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& from,
                                           const LlamaConfig& config);
 /// Returns the path of a model's tokenizer: a GGUF file itself, tokenizer.json or tokenizer.model
 /// in a folder, or tokenizer.bin or tok<vocab>.bin next to a checkpoint. Throws Error that names

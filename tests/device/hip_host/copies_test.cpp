@@ -169,6 +169,55 @@ extern "C" __global__ void test(const uint32_t* in, uint32_t* out) {
   }
 }
 
+/// A tensor map in an argument block.
+struct alignas(device::tensor_map_alignment) EncodedMap {
+  std::array<std::byte, device::tensor_map_bytes> bytes;
+};
+
+// Chunk c of the line at byte 128 l of shared memory is at c ^ l % 8, wherever the box starts.
+TEST(HipHostCopies, ChunksOfABoxTradePlacesByTheirAddress) {
+  constexpr unsigned rows = 20, columns = 104, box_rows = 10, first_row = 12, first_column = 48;
+  HostDevice host(sm_80);
+  std::vector<std::uint16_t> matrix(rows * columns);
+  for (unsigned i = 0; i < matrix.size(); ++i) matrix[i] = static_cast<std::uint16_t>(1 + i);
+  const auto in = host.upload(matrix);
+  const TensorMap map{
+      .columns = columns, .rows = rows, .row_bytes = 2 * columns, .box_rows = box_rows};
+  EncodedMap encoded{};
+  const auto stream = host.device().create_stream().value();
+  stream->encode(map, in->address(), encoded.bytes.data()).value();
+  for (const unsigned start : {0U, 128U, 384U, 896U, 1024U, 1152U}) {
+    const auto out = host.upload(std::vector<std::uint16_t>(2048));
+    host.run(HostDevice::source(R"(
+extern "C" __global__ void test(const greta_host::TensorMap map, unsigned short* out, unsigned start) {
+  __shared__ __attribute__((aligned(1024))) unsigned char tile[4096];
+  __shared__ uint64_t barrier;
+  if (threadIdx.x == 0) {
+    greta_host::counted_open(&barrier, 1);
+    greta_host::counted_expect(&barrier, 10 * 128);
+    greta_host::copy_box(tile, start, map, 48, 12, &barrier);
+  }
+  __syncthreads();
+  greta_host::counted_wait(&barrier, 0);
+  const unsigned short* const lines = reinterpret_cast<const unsigned short*>(tile);
+  for (unsigned i = threadIdx.x; i < 640; i += 32) out[start / 2 + i] = lines[start / 2 + i];
+})",
+                                {32, 1, 1}),
+             {1, 1, 1}, encoded, out, start)
+        .value();
+    const auto result = host.download<std::uint16_t>(out);
+    for (unsigned r = 0; r < box_rows; ++r) {
+      for (unsigned c = 0; c < 64; ++c) {
+        const unsigned line = start / 128 + r, row = first_row + r, column = first_column + c;
+        const bool inside = row < rows && column < columns;
+        const unsigned expected = inside ? 1 + row * columns + column : 0;
+        ASSERT_EQ(result[line * 64 + (c / 8 ^ line % 8) * 8 + c % 8], expected)
+            << "start " << start << " row " << r << " column " << c;
+      }
+    }
+  }
+}
+
 TEST(HipHostCopies, MisuseIsTold) {
   struct Case {
     Imitated device;

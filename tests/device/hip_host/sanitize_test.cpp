@@ -27,7 +27,7 @@ const Fault faults[] = {
     {"BufferOverrun", "out[threadIdx.x + edge] = 2;", "heap-buffer-overflow", 2, "(63,0,0)"},
     {"BufferUnderrun", "\n\nif (threadIdx.x == 5) out[-edge] = 2;", "heap-buffer-overflow", 4,
      "(5,0,0)"},
-    {"BufferRead", "int v = out[threadIdx.x];\nv += out[n - 1 + edge];\nout[threadIdx.x] = v;",
+    {"BufferRead", "int v = out[threadIdx.x];\nv += out[n - 1 + of_first];\nout[threadIdx.x] = v;",
      "heap-buffer-overflow", 3, "(0,0,0)"},
     {"SharedArray",
      "__shared__ int tile[64];\nvolatile int* const at = tile;\nat[threadIdx.x + edge] = 1;\n"
@@ -40,21 +40,21 @@ const Fault faults[] = {
      "index 64 out of bounds", 3, "(63,0,0)"},
     {"SharedArrayOfAFunction",
      "const auto put = [](int i) {\n__shared__ float part[3];\nfloat* volatile at = part;\n"
-     "at[i] = 1;\n};\nput(2 + edge);",
+     "at[i] = 1;\n};\nput(2 + of_first);",
      "global-buffer-overflow", 5, "(0,0,0)"},
     {"DynamicSharedMemory",
      "extern __shared__ int rest[];\nrest[threadIdx.x + edge] = 1;\nout[0] = rest[threadIdx.x];",
      "use-after-poison", 3, "(63,0,0)", sm_80, 256},
     {"PrivateArray",
-     "int values[4] = {};\nint* volatile at = values;\nat[n / 16 - 1 + edge] = 7;\n"
+     "int values[4] = {};\nint* volatile at = values;\nat[n / 16 - 1 + of_first] = 7;\n"
      "out[threadIdx.x] = values[0];",
      "stack-buffer-overflow", 4, "(0,0,0)"},
     {"MisalignedVector",
-     "const int2 v = *reinterpret_cast<const int2*>(out + edge);\nout[threadIdx.x] = v.x;",
+     "const int2 v = *reinterpret_cast<const int2*>(out + of_first);\nout[threadIdx.x] = v.x;",
      "misaligned address", 2, "(0,0,0)"},
-    {"Shift", "const int by = edge == 0 ? 3 : 29 + threadIdx.x;\nout[threadIdx.x] = 1 << by;",
+    {"Shift", "const int by = threadIdx.x == 3 ? 3 + 29 * edge : 3;\nout[threadIdx.x] = 1 << by;",
      "shift exponent 32 is too large", 3, "(3,0,0)"},
-    {"SignedOverflow", "volatile int most = 0x7fffffff;\nout[threadIdx.x] = most + edge;",
+    {"SignedOverflow", "volatile int most = 0x7fffffff;\nout[threadIdx.x] = most + of_first;",
      "signed integer overflow", 3, "(0,0,0)"},
     {"CopyAsyncSource",
      "__shared__ int tile[64];\n"

@@ -25,11 +25,13 @@ inline ProcessOutcome run_sanitized(const std::string& text, Imitated device = s
   return run_process(command, text, std::chrono::seconds(120)).value();
 }
 
-/// Returns a kernel whose body starts at line 2. `edge` is 0 if it is correct and 1 if it is not.
+/// Returns a kernel whose body starts at line 2. `edge` is 0 if it is correct and 1 if it is not;
+/// `of_first` is that of the first thread, and 0 in others: waves of a block run in any order.
 inline std::string kernel_with(const std::string& body, int edge) {
   return fmt::format(
-      "extern \"C\" __global__ void test(int* out, int n) {{ const int edge = {};\n{}\n}}", edge,
-      body);
+      "extern \"C\" __global__ void test(int* out, int n) {{ const int edge = {}; "
+      "[[maybe_unused]] const int of_first = threadIdx.x == 0 ? edge : 0;\n{}\n}}",
+      edge, body);
 }
 
 }  // namespace greta::test

@@ -17,6 +17,9 @@
 /// Small models with experts for tests.
 namespace greta::test::experts_test {
 
+inline const std::vector<std::int32_t> prompt{1, 17, 250, 3, 99, 7, 7, 128, 40, 201, 12, 5};
+constexpr const char* kinds[] = {"mixtral", "qwen2_moe", "qwen3_moe"};
+
 inline double largest_difference(const std::vector<double>& a, const std::vector<double>& b) {
   double most = 0;
   for (std::size_t i = 0; i < a.size(); ++i) most = std::max(most, std::abs(a[i] - b[i]));

@@ -117,7 +117,10 @@ TEST_F(SentencePiece, FilesBesideItCount) {
                 "token 2 is '<end>', but '</s>' in tokenizer.model");
   refused_token({{"x", {{"content", "a"}}}}, "'x' is not the id of a token");
   refused_token({{"430", {{"content", ""}}}}, "token 430 is empty");
-  refused_token({{"430", {{"content", "a"}, {"single_word", true}}}}, "single_word is true");
+  refused_token({{"430", {{"content", "a"}, {"single_word", true}}}},
+                "token 430: single_word is true");
+  refused_token({{"430", {{"special", true}}}}, "added_tokens_decoder: token 430: has no content");
+  refused_token({{"430", "a"}}, "token 430: is not a JSON object");
 }
 
 // A piece that is not used takes part in merges, and is divided into what it was merged of.
@@ -137,7 +140,8 @@ TEST_F(SentencePiece, OtherModelsAreRefused) {
   const std::string good = unknown + piece("a");
   load(good);
   refused("", "it has 0 unknown pieces, not 1");
-  refused("IQ== 0\nIg== 1\n", "is not a model of SentencePiece: it");  // a list of tiktoken
+  refused("IQ== 0\nIg== 1\n", "it is a list of tokens for tiktoken");
+  refused("IgABAgME 10\r\n", "it is a list of tokens for tiktoken");
   refused(good + message(2, varint(3, 3)), "model_type is 3; allowed: 1 (unigram), 2 (BPE)");
   refused(good + message(2, varint(24, 1)), "treat_whitespace_as_suffix is true; allowed: false");
   refused(good + message(2, varint(35, 1)),
@@ -157,6 +161,15 @@ TEST_F(SentencePiece, OtherModelsAreRefused) {
   refused(good + "\x0b", "it has a field of an unknown type");
   refused(good + std::string(11, '\xff'), "it has an integer of more than 64 bits");
   refused(good.substr(0, good.size() - 1), "it ends within a field");
+}
+
+TEST_F(SentencePiece, AFolderOfItsNameIsRefused) {
+  const std::filesystem::path path = folder_ / "tokenizer.model";
+  std::filesystem::create_directory(path);
+  expect_refused([&] { load_tokenizer(folder_.path(), config_of(100)); },
+                 path.string() + ": is a folder");
+  expect_refused([&] { load_tokenizer(path, config_of(100)); },
+                 path.string() + ": found no tokenizer: no tokenizer.json or tokenizer.model");
 }
 
 TEST_F(SentencePiece, MutationsAreReadOrRefused) {

@@ -34,11 +34,26 @@ namespace normalizer_field {
 enum : std::uint32_t { charsmap = 2, adds_space = 3, removes_extra_spaces = 4, escapes_spaces = 5 };
 }
 
+/// Returns whether it is a list for tiktoken: lines of a token in base64, a space, and its number.
+bool is_tiktoken(std::string_view bytes) {
+  const std::string_view line = bytes.substr(0, bytes.find('\n'));
+  const std::size_t space = line.find(' ');
+  if (space == 0 || space % 4 != 0 || space + 1 >= line.size()) return false;
+  const auto consists_of = [](std::string_view text, std::string_view characters) {
+    return text.find_first_not_of(characters) == std::string_view::npos;
+  };
+  constexpr std::string_view base64 =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=";
+  return consists_of(line.substr(0, space), base64) &&
+         consists_of(line.substr(space + 1), "0123456789\r");
+}
+
 class ModelReader {
  public:
   explicit ModelReader(std::string name) : name_(std::move(name)) {}
 
   SentencePieceModel read(std::string_view bytes) {
+    if (is_tiktoken(bytes)) refuse("it is a list of tokens for tiktoken");
     each(bytes, [&](const ProtobufField& field) {
       if (field.number > 16 || field.type != 2) refuse("it has other fields");
       if (field.number == model_field::pieces) read_piece(field.bytes);

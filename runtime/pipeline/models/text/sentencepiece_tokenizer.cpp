@@ -149,11 +149,10 @@ void read_config(const std::filesystem::path& path, const SentencePieceModel& mo
   if (!fields.has("added_tokens_decoder")) return;
   const JsonFields tokens = fields.object("added_tokens_decoder");
   for (const auto& [name, entry] : json.at("added_tokens_decoder").items()) {
-    const JsonFields token(entry, tokens.name());
-    if (token.flag("single_word", false)) {
-      token.refuse(fmt::format("token {}: single_word is true; allowed: false", name));
-    }
-    add_token(tokens, model, config, id_of(tokens, name), token.text("content"),
+    const std::int64_t id = id_of(tokens, name);
+    const JsonFields token(entry, fmt::format("{}: token {}", tokens.name(), id));
+    if (token.flag("single_word", false)) token.refuse("single_word is true; allowed: false");
+    add_token(tokens, model, config, id, token.text("content"),
               {.special = token.flag("special", false),
                .strips_left = token.flag("lstrip", false),
                .strips_right = token.flag("rstrip", false)},
