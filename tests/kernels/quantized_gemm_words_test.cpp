@@ -6,6 +6,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
+#include "tests/kernels/filled.hpp"
 #include "tests/kernels/hopper_runner.hpp"
 
 namespace greta::test::quantized_gemm_words_test {
@@ -66,6 +69,36 @@ void expect_right_twice(const Problem& problem, const Config& config, Device& on
   EXPECT_EQ(run->changed, "");
   const Verdict verdict = operation.reference(problem, inputs, seed)->check(run->outputs);
   EXPECT_TRUE(verdict.passed) << verdict.detail;
+}
+
+/// Returns C's first element where A is 2^-100, weights are 1, and scales are `scale`.
+double first_element(Device& on, int m, int rows, double scale) {
+  const Operation& operation = built_in("quantized_gemm");
+  const Problem problem =
+      catalog()
+          .read(fmt::format("quantized_gemm dtype=bf16 out=f32 packing=gptq m={} n=64 k=128", m))
+          .value();
+  const auto specs = operation.tensors(problem);
+  std::vector<HostTensor> inputs = operation.inputs(problem, 1);
+  inputs[0] = filled(specs[0], std::vector<double>(specs[0].elements(), 0x1p-100));
+  inputs[1] =
+      filled(specs[1], std::vector<double>(specs[1].elements(), double{0x99999999 - 0x1p32}));
+  inputs[2] = filled(specs[2], std::vector<double>(specs[2].elements(), scale));
+  const auto config =
+      config_of(problem, on.info(),
+                fmt::format("THREADS=64 COLS=16 TN=2 ROWS={} UNROLL=1 ACROSS=1 SPLIT=1", rows));
+  EXPECT_TRUE(config) << config.failure().message;
+  const auto plan = operation.plan(problem, on.info(), *config).value();
+  return run_plan(on, plan, specs, inputs, 1).value().outputs.back().at(0);
+}
+
+// A scale of bf16 times an integer may be more than f32 has, where the product with A is not.
+TEST(QuantizedGemmWordsScales, OfBf16MayBeLarge) {
+  Device& on = device("hip-host:0");
+  const double one_row = first_element(on, 1, 1, 0x1p127);
+  EXPECT_TRUE(std::isfinite(one_row));
+  EXPECT_NE(one_row, 0);
+  EXPECT_EQ(first_element(on, 4, 4, 0x1p127), one_row);
 }
 
 class QuantizedGemmWords : public ::testing::TestWithParam<std::string> {};

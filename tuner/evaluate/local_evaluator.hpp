@@ -104,8 +104,8 @@ class LocalEvaluator : public Evaluator {
                            const TrialLimits& limits, Trial& trial);
   Result<Candidate> checked(const Problem& problem, const Config& config, const InputSeed& seed,
                             InputStyle style, const TrialLimits& limits, Trial& trial);
-  /// Checks a correct candidate on other problems that run its compiled kernels, of at most the
-  /// work of random problems, with inputs of both styles in turn.
+  /// Checks a correct candidate on other problems that run its compiled kernels, of at most an
+  /// eighth of the work of random problems, with inputs of both styles in turn.
   Result<void> check_others(const Problem& problem, const Config& config, const InputSeed& seed,
                             const Candidate& candidate, const TrialLimits& limits, Trial& trial);
   /// Runs a correct candidate again and compares the bits of its results.

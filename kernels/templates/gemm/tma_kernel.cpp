@@ -123,7 +123,8 @@ std::int64_t TmaKernel::shared_bytes(const Config& c) const {
 
 std::vector<Constraint> TmaKernel::shared_constraints(std::int64_t limit) const {
   // Two rules, as a space is quick to count where each rule has few combinations of values. Slices
-  // need RESIDENT=0, where the sums of a product are never more than its limit.
+  // need RESIDENT=0, where the sums are at most 96 KiB, less than devices with these instructions
+  // have.
   return {
       {"shared_memory",
        fmt::format("STAGES of both tiles, with RESIDENT also sums, must fit {} KiB", limit / 1024),

@@ -157,8 +157,10 @@ std::vector<Config> across_defaults(const Shape& shape, const DeviceInfo& device
   std::vector<Config> configs;
   const int least = least_across(shape), runs = runs_of(shape);
   const bool cpu = vectorising_cpu(device);
-  // Compilers spill more sums than these beside words of 8 bits, of gates and ups, or a norm.
-  const bool more = traits(shape.format).bits == 8 || least > 8 || (shape.norm && least > 4);
+  // Compilers spill more sums than these beside words of 8 bits, of gates and ups, a norm, or the
+  // sums of a chunk.
+  const bool more = traits(shape.format).bits == 8 || least > 8 || (shape.norm && least > 4) ||
+                    shape.in == DType::bf16;
   const int spared = shape.norm && device.vendor == "AMD" ? 16 : 32;
   const int most_sums = more && thread_registers(device) <= 256 ? std::max(spared, least) : 64;
   for (const int tn : {cpu ? least : std::max(least, 4 * runs), least}) {

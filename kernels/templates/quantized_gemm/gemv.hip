@@ -54,8 +54,9 @@ GRETA_DEVICE void add_products(const RowChunks& rows, const Columns& chunk,
 #if NORM
   float some[ROWS] = {};
 #endif
-  // f32 has all integers times a scale of 16 bits. Of several rows, these take fewer registers than a chunk's sums.
-  constexpr bool scaled = ACROSS && ROWS >= 4;
+  // f32 has all integers times a scale of f16; those times one of bf16 may be too large. Of several rows,
+  // these take fewer registers than a chunk's sums.
+  constexpr bool scaled = ACROSS && ROWS >= 4 && !same_type<Scale, bf16>;
   constexpr u32 eights = CHUNK_WEIGHTS / 8, of_segment = eights / SEGMENTS;
   GRETA_UNROLL
   for (u32 segment = 0; segment < SEGMENTS; ++segment) {

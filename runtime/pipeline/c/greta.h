@@ -356,7 +356,8 @@ typedef struct greta_quantized_gemm_options {
   int64_t rounded_weights;
   /* a greta_packing. GRETA_PANELS: B has panels of rows, of GRETA_INT4, GRETA_INT8 or GRETA_MXFP4. Others
    * but GRETA_NOT_PACKED: B, scales and zeros are qweight, scales and qzeros of such a checkpoint, as of
-   * greta_repack_weights(); few variants read them. Of 64 bits, so that no padding follows */
+   * greta_repack_weights(), and qweight begins at a multiple of 16 bytes; few variants read them. Of 64 bits,
+   * so that no padding follows */
   int64_t packing;
 } greta_quantized_gemm_options;
 

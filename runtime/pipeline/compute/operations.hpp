@@ -55,7 +55,8 @@ struct QuantizedGemmOptions {
   /// faster for many rows (docs/quantized-gemm.md).
   bool rounded_weights = false;
   /// awq, gptq and gptq_v2: B, scales and zeros are qweight, scales and qzeros of such a
-  /// checkpoint, as of repack_weights(); few variants read them. panels: B has panels of 16 rows,
+  /// checkpoint, as of repack_weights(), and qweight begins at a multiple of 16 bytes; few variants
+  /// read them. panels: B has panels of 16 rows,
   /// of int4, int8 or mxfp4. Not set, or rows: it has rows.
   std::optional<kernels::WeightPacking> packing{};
 };

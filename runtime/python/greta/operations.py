@@ -106,7 +106,7 @@ class Operations:
         signed. mxfp4: numbers of four bits (e2m1), with scales u8 [n, k / 32] (e8m0) beside them.
         q4_0, q8_0, q4_k, q6_k: the blocks of GGUF files, which hold their scales. packing "panels": b
         has panels of 16 rows, of int4, int8 or mxfp4. "awq", "gptq", "gptq_v2": b, scales and zeros are
-        qweight, scales and qzeros of such a checkpoint, as of repack_weights; few variants read them."""
+        qweight (at a multiple of 16 bytes), scales and qzeros as of repack_weights; few variants read them."""
         self._call("quantized_gemm_fused", {"a": a, "b": b, "c": c}, options={
             "weights": choose(_choices.WEIGHTS, weights, "weights"),
             "activation": choose(_choices.ACTIVATIONS, activation, "activation"),

@@ -125,6 +125,29 @@ TEST(Operations, WeightsBeginWhereKernelsCanLoadThem) {
   }
 }
 
+// Kernels load four words of AWQ's and GPTQ's matrices at once.
+TEST(Operations, PackedWordsBeginWhereKernelsCanLoadThem) {
+  using kernels::WeightPacking;
+  constexpr std::int64_t n = 64, k = 256, word = 4;
+  const auto why = [&](WeightPacking packing, std::int64_t begin) {
+    Recorder ops;
+    const bool awq = packing == WeightPacking::awq;
+    const std::int64_t rows = awq ? k : k / 8, cols = awq ? n / 8 : n;
+    const Tensor memory = tensor(DType::i32, {begin / word + rows * cols});
+    const Tensor b = memory.slice(0, begin / word, rows * cols).reshape({rows, cols});
+    QuantizedGemmOptions options{.format = kernels::WeightFormat::int4};
+    options.scales = tensor(DType::f16, {k / 128, n});
+    options.packing = packing;
+    ops.quantized_gemm(tensor(DType::f16, {1, k}), b, tensor(DType::f16, {1, n}), options).value();
+    return message(
+        check_operands(ops.problem, built_in("quantized_gemm").tensors(ops.problem), ops.operands));
+  };
+  for (const auto packing : {WeightPacking::awq, WeightPacking::gptq, WeightPacking::gptq_v2}) {
+    EXPECT_TRUE(why(packing, 8).ends_with("must be at a multiple of 16")) << why(packing, 8);
+    EXPECT_EQ(why(packing, 16), "done");
+  }
+}
+
 /// Returns the key that was recorded, after checking its operands, or why there is none.
 std::string recorded_key(const Recorder& ops, const Result<void>& result) {
   if (!result) return result.failure().message;

@@ -172,6 +172,12 @@ TEST_F(Fp4Weights, OtherSchemesAreRefused) {
   refused(nvfp4, {{"weights", {{"type", "int"}}}}, "type is 'int'; allowed: float");
   refused(nvfp4, {{"weights", {{"num_bits", 8}}}}, "num_bits is 8; allowed: 4");
   refused(nvfp4, {{"weights", {{"symmetric", false}}}}, "symmetric is false; allowed: true");
+  refused(nvfp4, {{"weights", {{"strategy", "channel"}}}},
+          "strategy is 'channel'; allowed: group, tensor_group");
+  refused(mxfp4, {{"weights", {{"strategy", "tensor_group"}}}},
+          "strategy is 'tensor_group'; allowed: group");
+  refused(nvfp4, {{"weights", {{"actorder", "group"}}}},
+          "actorder is 'group'; allowed: static, weight");
   nlohmann::json config = mxfp4.config();
   config["quantization_config"]["config_groups"] = nlohmann::json::object();
   write(config, mxfp4.tensors());
@@ -199,9 +205,9 @@ TEST_F(Fp4Weights, OtherTensorsAreRefused) {
   refused(nvfp4, "_scale", {"", "F8_E4M3", {96, 2}, std::string(192, '\0')},
           "is [96, 2]; by its config it must be [96, 4]");
   refused(nvfp4, "_scale", {"", "F8_E4M3", {96, 4}, std::string(384, '\x7f')},
-          "allowed: finite scales");
+          "holds nan, divided by");
   refused(nvfp4, "_global_scale", {"", "F32", {1}, std::string(4, '\0')},
-          "holds 0; allowed: finite numbers above 0");
+          "holds 0; allowed: normal numbers above 0");
   refused(nvfp4, "_global_scale", {"", "F16", {1}, std::string(2, '\0')},
           "is of type F16 with 1 elements; allowed: one of F32");
 }

@@ -33,6 +33,16 @@ void check_group(const JsonFields& fields, Fp4Kind kind, const std::string& form
   if (const std::int64_t bits = weights.integer("num_bits", 0, any, 4); bits != 4) {
     weights.refuse(fmt::format("num_bits is {}; allowed: 4", bits));
   }
+  const bool nvfp4 = kind == Fp4Kind::nvfp4;
+  const std::string strategy = weights.text("strategy", "group");
+  if (strategy != "group" && !(nvfp4 && strategy == "tensor_group")) {
+    weights.refuse(fmt::format("strategy is '{}'; allowed: group{}", strategy.substr(0, 40),
+                               nvfp4 ? ", tensor_group" : ""));
+  }
+  const std::string order = weights.text("actorder", "static");
+  if (order != "static" && order != "weight") {
+    weights.refuse(fmt::format("actorder is '{}'; allowed: static, weight", order.substr(0, 40)));
+  }
   const std::int64_t size = weights.integer("group_size", -1, any, group_of(kind));
   if (size != group_of(kind)) {
     weights.refuse(fmt::format("group_size is {}; allowed: {}", size, group_of(kind)));
@@ -69,17 +79,17 @@ const std::byte* Fp4Reader::scales_of(const std::string& name, const StoredTenso
   }
   const auto divisor = static_cast<float>(load_element(DType::f32, global.data.data(), 0));
   if (!std::isnormal(divisor) || divisor < 0) {
-    throw Error(fmt::format("{}: tensor '{}' holds {}; allowed: finite numbers above 0", name_,
+    throw Error(fmt::format("{}: tensor '{}' holds {}; allowed: normal numbers above 0", name_,
                             global_name, divisor));
   }
   auto scales = std::make_shared<std::vector<std::byte>>(4 * stored.data.size());
   for (std::size_t i = 0; i < stored.data.size(); ++i) {
-    const float scale =
-        kernels::decode_byte(ByteFormat::e4m3, std::to_integer<std::uint8_t>(stored.data[i])) /
-        divisor;
+    const float code =
+        kernels::decode_byte(ByteFormat::e4m3, std::to_integer<std::uint8_t>(stored.data[i]));
+    const float scale = code / divisor;
     if (!std::isfinite(scale)) {
-      throw Error(fmt::format("{}: tensor '{}_scale' holds {}; allowed: finite scales", name_, name,
-                              scale));
+      throw Error(fmt::format("{}: tensor '{}_scale' holds {}, divided by '{}' {}; allowed: finite",
+                              name_, name, code, global_name, divisor));
     }
     store_element(DType::f32, scales->data(), i, scale);
   }

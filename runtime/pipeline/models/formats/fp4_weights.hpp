@@ -23,8 +23,7 @@ std::optional<Fp4Kind> fp4_weights_of(const JsonFields& config);
 /// Reads weights of four bits as compressed-tensors stores them. A projection [n, k] has
 /// `weight_packed` U8 [n, k / 2], the even number of two in the lower half of a byte, and
 ///
-/// - nvfp4: `weight_scale` F8_E4M3 [n, k / 16] and `weight_global_scale` F32 [1]; a number is
-/// times
+/// - nvfp4: `weight_scale` F8_E4M3 [n, k / 16] and `weight_global_scale` F32 [1]; a number is times
 ///   its scale divided by the global one, which f32 rounds. No product of GRETA's has such scales,
 ///   so that weights become numbers on devices.
 /// - mxfp4: `weight_scale` U8 or F8_E8M0 [n, k / 32], powers of two. This is WeightFormat::mxfp4.
