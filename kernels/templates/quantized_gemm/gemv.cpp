@@ -161,7 +161,9 @@ std::vector<Config> across_defaults(const Shape& shape, const DeviceInfo& device
   // sums of a chunk.
   const bool more = traits(shape.format).bits == 8 || least > 8 || (shape.norm && least > 4) ||
                     shape.in == DType::bf16;
-  const int spared = shape.norm && device.vendor == "AMD" ? 16 : 32;
+  const bool most = (shape.norm && device.vendor == "AMD") ||
+                    (shape.in == DType::bf16 && least > 8 && shape.zeros);
+  const int spared = most ? 16 : 32;
   const int most_sums = more && thread_registers(device) <= 256 ? std::max(spared, least) : 64;
   for (const int tn : {cpu ? least : std::max(least, 4 * runs), least}) {
     if (shape.n % (tn / runs) != 0) continue;

@@ -37,7 +37,7 @@ GRETA_DEVICE void load_a8(const In* from, float (&a)[8]) {
   }
 }
 
-// A chunk of ROWS rows, which are `stride` apart, and of the norm's weight. `last` is the last row that A
+// ROWS rows from a chunk on, which are `stride` apart, and the norm's weight. `last` is the last row that A
 // has.
 struct RowChunks {
   const In* a;
@@ -46,6 +46,14 @@ struct RowChunks {
 #if NORM
   const In* weight;
 #endif
+
+  GRETA_DEVICE RowChunks from(u32 first) const {
+#if NORM
+    return {a + first, stride, last, weight + first};
+#else
+    return {a + first, stride, last};
+#endif
+  }
 };
 
 // Adds the products of a chunk of each column with `rows`, and with NORM the squares of these.
@@ -107,6 +115,24 @@ GRETA_DEVICE void add_products(const RowChunks& rows, const Columns& chunk,
 #endif
 }
 
+// Adds the products of each LANES-th chunk from `begin` to `end` of columns from `first_col` on.
+GRETA_DEVICE void add_chunks(const RowChunks& rows, const Weights& weights, u32 first_col, u32 begin, u32 end,
+                             u32 n, u32 k, float (&sum)[ROWS][TN], float (&squares)[ROWS]) {
+  for (u32 at = begin; at < end; at += LANES * UNROLL) {
+    Columns chunk[UNROLL];
+    // Threads past the last chunk repeat it.
+    GRETA_UNROLL
+    for (u32 u = 0; u < UNROLL; ++u) chunk[u].load(weights, first_col, smaller(at + u * LANES, end - 1), n, k);
+    await_earlier_launches();
+    loads_go_ahead();
+    GRETA_UNROLL
+    for (u32 u = 0; u < UNROLL; ++u) {
+      if (at + u * LANES < end)
+        add_products(rows.from((at + u * LANES) * CHUNK_WEIGHTS), chunk[u], sum, squares);
+    }
+  }
+}
+
 #if ACROSS
 struct Product {
   Out* c;
@@ -155,7 +181,6 @@ quantized_gemm_gemv(const In* GRETA_READ a, const u8* GRETA_READ b, const Scale*
   if (first_row >= m) return;  // of the whole workgroup
   const u32 last_row = smaller(ROWS - 1, m - 1 - first_row);
   const In* const a_first = a + u64(first_row) * k;
-  const Weights weights = {b, scales, zeros};
   const u32 chunks = k / CHUNK_WEIGHTS;
 #if SPLIT > 1
   const u32 begin = chunks * block_z() / SPLIT, end = chunks * (block_z() + 1) / SPLIT;
@@ -164,25 +189,12 @@ quantized_gemm_gemv(const In* GRETA_READ a, const u8* GRETA_READ b, const Scale*
 #endif
 
   float sum[ROWS][TN] = {}, squares[ROWS] = {};
-  for (u32 at = begin + lane; at < end; at += LANES * UNROLL) {
-    Columns chunk[UNROLL];
-    // Threads past the last chunk repeat it.
-    GRETA_UNROLL
-    for (u32 u = 0; u < UNROLL; ++u) chunk[u].load(weights, first_col, smaller(at + u * LANES, end - 1), n, k);
-    await_earlier_launches();
-    loads_go_ahead();
-    GRETA_UNROLL
-    for (u32 u = 0; u < UNROLL; ++u) {
-      if (at + u * LANES < end) {
-        const u32 first = (at + u * LANES) * CHUNK_WEIGHTS;
 #if NORM
-        add_products({a_first + first, k, last_row, weight + first}, chunk[u], sum, squares);
+  const RowChunks rows = {a_first, k, last_row, weight};
 #else
-        add_products({a_first + first, k, last_row}, chunk[u], sum, squares);
+  const RowChunks rows = {a_first, k, last_row};
 #endif
-      }
-    }
-  }
+  add_chunks(rows, {b, scales, zeros}, first_col, begin + lane, end, n, k, sum, squares);
   await_earlier_launches();  // of threads without a chunk, too
   let_next_launch_begin();
 #if ACROSS

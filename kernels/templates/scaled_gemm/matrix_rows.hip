@@ -25,6 +25,7 @@
 
 #include "common/byte_matrix.hip"
 #include "scaled_gemm/decode.hip"
+#include "scaled_gemm/load_ahead.hip"
 #include "scaled_gemm/slices.hip"
 
 #if FORMAT == 4
@@ -78,28 +79,6 @@ struct Line {
 };
 typedef Line LineA, LineB;
 
-// A load that the next loads_go_ahead() keeps in front of it: NVIDIA's assembler moves loads of constant
-// data behind such a place. `shared`: other waves load the same, which the first-level cache then keeps.
-template <bool shared>
-GRETA_DEVICE Chunk load_ahead(const u8* from) {
-#if defined(GRETA_NVIDIA)
-  Chunk chunk;
-  u32(&w)[4] = chunk.word;
-  if constexpr (shared) {
-    asm volatile("ld.global.v4.b32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(w[0]), "=r"(w[1]), "=r"(w[2]), "=r"(w[3])
-                 : "l"(from));
-  } else {
-    asm volatile("ld.global.L1::no_allocate.v4.b32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(w[0]), "=r"(w[1]), "=r"(w[2]), "=r"(w[3])
-                 : "l"(from));
-  }
-  return chunk;
-#else
-  return load_words<16>(from);
-#endif
-}
-
 // The lane's part of a line, from k on. What lies past the end of k is zero. `shared`: whether
 // other waves load the same.
 template <bool shared, typename Line>
@@ -109,7 +88,7 @@ GRETA_DEVICE Line load_line(const u8* line, u32 k, u32 end) {
   for (u32 i = 0; i < unit_chunks; ++i) {
     const u32 place = k + part_of_lane() * 16 + i * (16 * parts);
     const bool inside = place < end;
-    loaded.chunk[i] = load_ahead<shared>(line + (inside ? place : 0));
+    loaded.chunk[i] = load_ahead<shared, 4>(line + (inside ? place : 0));
     if (!inside) loaded.chunk[i] = {};
   }
   return loaded;

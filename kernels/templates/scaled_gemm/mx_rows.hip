@@ -24,27 +24,6 @@ struct MxLine {
 typedef MxLine<FORMAT> LineA;
 typedef MxLine<FORMAT_B> LineB;
 
-// A load that the next loads_go_ahead() keeps in front of it, as load_ahead() of matrix_rows.hip.
-template <bool shared, int words>
-GRETA_DEVICE Words<4 * words> load_part(const u8* from) {
-#if defined(GRETA_NVIDIA)
-  Words<4 * words> part;
-  u32(&w)[words] = part.word;
-  if constexpr (words == 2 && shared) {
-    asm volatile("ld.global.v2.b32 {%0, %1}, [%2];" : "=r"(w[0]), "=r"(w[1]) : "l"(from));
-  } else if constexpr (words == 2) {
-    asm volatile("ld.global.L1::no_allocate.v2.b32 {%0, %1}, [%2];" : "=r"(w[0]), "=r"(w[1]) : "l"(from));
-  } else if constexpr (shared) {
-    asm volatile("ld.global.b32 %0, [%1];" : "=r"(w[0]) : "l"(from));
-  } else {
-    asm volatile("ld.global.L1::no_allocate.b32 %0, [%1];" : "=r"(w[0]) : "l"(from));
-  }
-  return part;
-#else
-  return load_words<4 * words>(from);
-#endif
-}
-
 // The lane's part of a line, from k on. What lies past the end of k is zero. `shared`: whether
 // other waves load the same.
 template <bool shared, typename Line>
@@ -55,7 +34,7 @@ GRETA_DEVICE Line load_line(const u8* line, u32 k, u32 end) {
     const u32 place = k + i * scale_block + part_of_lane() * 8;
     const bool inside = place < end;
     const auto part =
-        load_part<shared, Line::words>(line + (inside ? place : 0) / of_byte<Line::number_format>);
+        load_ahead<shared, Line::words>(line + (inside ? place : 0) / of_byte<Line::number_format>);
     GRETA_UNROLL
     for (u32 w = 0; w < Line::words; ++w) loaded.word[i][w] = inside ? part.word[w] : 0;
   }

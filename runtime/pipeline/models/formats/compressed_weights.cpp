@@ -15,11 +15,7 @@ using kernels::WeightPacking;
 
 /// Reads the weights of one of config_groups.
 PackedWeights read_group(const JsonFields& fields) {
-  for (const char* activations : {"input_activations", "output_activations"}) {
-    if (fields.has(activations)) {
-      fields.refuse(fmt::format("has {}; allowed with pack-quantized: null", activations));
-    }
-  }
+  refuse_activations(fields, "pack-quantized");
   const JsonFields weights = fields.object("weights");
   PackedWeights packed;
   packed.packing = WeightPacking::rows;
@@ -72,6 +68,14 @@ bool write_groups(const PackedMatrix& m, const PackedMatrix& stored, const Store
 }
 
 }  // namespace
+
+void refuse_activations(const JsonFields& group, std::string_view format) {
+  for (const char* activations : {"input_activations", "output_activations"}) {
+    if (group.has(activations)) {
+      group.refuse(fmt::format("has {}; allowed with {}: null", activations, format));
+    }
+  }
+}
 
 void refuse_transforms(const JsonFields& fields) {
   if (fields.has("transform_config") && !fields.at("transform_config").empty()) {

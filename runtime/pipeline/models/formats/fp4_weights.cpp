@@ -20,11 +20,7 @@ constexpr std::int64_t group_of(Fp4Kind kind) {
 
 /// Checks one of config_groups.
 void check_group(const JsonFields& fields, Fp4Kind kind, const std::string& format) {
-  for (const char* activations : {"input_activations", "output_activations"}) {
-    if (fields.has(activations)) {
-      fields.refuse(fmt::format("has {}; allowed with {}: null", activations, format));
-    }
-  }
+  refuse_activations(fields, format);
   const JsonFields weights = fields.object("weights");
   constexpr std::int64_t any = std::numeric_limits<std::int32_t>::max();
   if (const std::string type = weights.text("type", "float"); type != "float") {

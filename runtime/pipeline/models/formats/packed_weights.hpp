@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kernels/model/weight_packing.hpp"
@@ -61,6 +62,9 @@ PackedWeights packed_weights_in(const JsonFields& fields);
 /// quantization_config.
 PackedWeights compressed_weights_of(const JsonFields& fields);
 
+/// Throws Error if one of compressed-tensors' config_groups has quantised activations, which
+/// checkpoints of `format` do not have.
+void refuse_activations(const JsonFields& group, std::string_view format);
 /// Throws Error for what compressed-tensors may do to a model besides: sparse weights, and
 /// transforms of activations. `fields` is quantization_config.
 void refuse_transforms(const JsonFields& fields);
