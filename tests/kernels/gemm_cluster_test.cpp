@@ -8,8 +8,9 @@
 
 // Protects: FOLD=2 of `matrix`, where the blocks of a cluster add each a share of the rows, and of
 // `split_k`, where they add shares of each thread's sums: which ones, where sums are sent, and the
-// number of bytes that a block waits for. Only sm_90 has
-// clusters. hip-host runs the kernel with mail in their place, which arrives in the next launch.
+// number of bytes that a block waits for; and that a block says so, in the order of memory, where
+// what others send takes the place of its tiles. Only sm_90 has clusters. hip-host runs the kernel
+// with mail in their place, which arrives in the next launch.
 namespace greta::test::gemm_cluster_test {
 namespace {
 
@@ -19,7 +20,7 @@ constexpr std::string_view mail = R"(
 #define GRETA_CLUSTER_KERNEL(threads, blocks) GRETA_KERNEL(threads)
 
 struct Mail {  // of a block, in the workspace
-  u32 launches;
+  u32 launches, overwritten;
   u32 sent[SHARED_BYTES / 16];
   float four[SHARED_BYTES / 16][4];
 };
@@ -37,6 +38,9 @@ struct Inbox {
     ++of(block_z()).launches;
   }
   void let_others_send() const {}
+  void let_others_overwrite() const {
+    if (thread_index() == 0) of(block_z()).overwritten = 1;
+  }
   void await_others() const { block_barrier(); }  // behind open()
   void send(u32 block, const float* own, const float (&x)[4]) const {
     const u64 place = u64(reinterpret_cast<const u8*>(own) - reinterpret_cast<const u8*>(arrived));
@@ -45,7 +49,7 @@ struct Inbox {
     for (int i = 0; i < 4; ++i) to.four[place / 16][i] = x[i];
     to.sent[place / 16] = 1;
   }
-  void receive() const {
+  void receive_in(u32 apart) const {  // `apart`: bytes before the tiles
     block_barrier();
     if (thread_index() == 0) {
       const Mail& mine = of(block_z());
@@ -54,6 +58,7 @@ struct Inbox {
       u64 bytes = 0;
       for (u32 place = 0; place < SHARED_BYTES / 16; ++place) {
         if (mine.sent[place] == 0) continue;
+        if (place * 16 >= apart && mine.overwritten == 0) __builtin_trap();
         bytes += 16;
         for (int i = 0; i < 4; ++i) fours[place * 4 + i] = mine.four[place][i];
       }
@@ -63,6 +68,7 @@ struct Inbox {
   }
 };
 #define open(bytes) open_in(partial, bytes)
+#define receive() receive_in(inbox_bytes)
 )";
 
 /// Replaces what asks for a GPU's clusters.
