@@ -82,8 +82,7 @@ struct TinyFp8 {
     std::vector<FileTensor> list;
     std::uint64_t seed = 77;
     for (const FileTensor& tensor : tiny.tensors()) {
-      const bool expert = tensor.name.find(".experts.") != std::string::npos;
-      if (!tensor.name.ends_with("proj.weight") && !expert) {
+      if (!is_projection(tensor)) {
         list.push_back(tensor);
         continue;
       }

@@ -90,6 +90,11 @@ struct FileTensor {
   std::string data;
 };
 
+/// Returns whether the tensor is a projection's weight, or one of experts.
+inline bool is_projection(const FileTensor& tensor) {
+  return tensor.name.ends_with("proj.weight") || tensor.name.find(".experts.") != std::string::npos;
+}
+
 inline std::string safetensors_of(const nlohmann::json& header, const std::string& data) {
   const std::string text = header.dump();
   std::string bytes(8, '\0');

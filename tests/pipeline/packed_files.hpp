@@ -94,9 +94,7 @@ struct TinyPacked {
     std::vector<FileTensor> list;
     std::mt19937_64 random(7);
     for (const FileTensor& tensor : tiny.tensors()) {
-      const bool expert = tensor.name.find(".experts.") != std::string::npos;
-      if ((!tensor.name.ends_with("proj.weight") && !expert) ||
-          tensor.name.find(only) == std::string::npos) {
+      if (!is_projection(tensor) || tensor.name.find(only) == std::string::npos) {
         list.push_back(tensor);
         continue;
       }

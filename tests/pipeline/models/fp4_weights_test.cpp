@@ -56,8 +56,7 @@ struct TinyFp4 {
       return drawn;
     };
     for (const FileTensor& tensor : tiny.tensors()) {
-      const bool expert = tensor.name.find(".experts.") != std::string::npos;
-      if (!tensor.name.ends_with("proj.weight") && !expert) {
+      if (!is_projection(tensor)) {
         list.push_back(tensor);
         continue;
       }
