@@ -232,7 +232,7 @@ std::vector<Division> divisions(const Shape& shape, const Config& config) {
   return {{"m", shape.m, config["ROWS"], "ROWS", 4},
           {"n", shape.products(), width_of(config)},
           {"k", slice, lanes * config["UNROLL"] * chunk},
-          {"slices", shape.k / chunk, config["SPLIT"], "SPLIT", never}};
+          {"slices", shape.k / chunk, config["SPLIT"], "", never}};  // 2 and 4 have rarely a rest
 }
 
 KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& config) {
