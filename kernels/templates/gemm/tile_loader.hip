@@ -120,11 +120,18 @@ struct TileLoader {
 #endif
 
   // Elements of a vector go to lines that are `pitch` apart. A lane begins with one of its elements,
-  // so that lanes whose vectors are a multiple of 32 banks apart write to different banks.
+  // so that lanes whose vectors are a multiple of 32 banks apart write to different banks. NVIDIA's
+  // assembler would choose among loaded elements in front of the products that hide their latency; there,
+  // two lanes to a bank cost less.
   GRETA_DEVICE void store_turned(float* tile, u32 i) const {
     constexpr u32 period = vec < 8 ? 8 / vec : 1;  // lanes along k with different banks
     constexpr u32 step = groups < 8 ? 8 / groups : 1;
-    constexpr bool turns = vec > 1 && pitch % 32 == 4 && groups > period;
+#if defined(GRETA_NVIDIA)
+    constexpr bool hides = STAGES > 1;
+#else
+    constexpr bool hides = false;
+#endif
+    constexpr bool turns = vec > 1 && pitch % 32 == 4 && groups > period && !hides;
     const u32 first = turns ? thread_index() % groups / period * step % vec : 0;
     float values[vec];
     GRETA_UNROLL

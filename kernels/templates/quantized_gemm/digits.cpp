@@ -6,7 +6,7 @@
 #include "kernels/templates/quantized_gemm/ring.hpp"
 #include "kernels/templates/quantized_gemm/variant.hpp"
 
-/// Products of one row of f16 as integers.
+/// Products of one row of f16 or bf16 as integers.
 namespace greta::kernels::quantized_gemm {
 namespace {
 
@@ -39,7 +39,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
        rows_of_weights(shape),
        {"lane_copies", "the device must be an NVIDIA GPU with HIP kernels and matrix cores",
         has_copies(shape, device)},
-       {"digits", "A must be one row of f16", shape.m == 1 && shape.in == DType::f16},
+       {"digits", "A must be one row", shape.m == 1},
        {"groups", "weights must be int4 or int8 in groups of 128", shape.group == core_unit},
        {"pairs", fmt::format("k, {}, must be a multiple of {}", shape.k, pair),
         shape.k % pair == 0},
@@ -108,11 +108,12 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
 }  // namespace
 
 Variant digits() {
-  Variant variant = make_variant<Shape>("digits",
-                                        "HIP on NVIDIA GPUs, one row of f16, integers in groups of "
-                                        "128: A as digits, which integer matrix cores multiply "
-                                        "exactly; workgroups and copies as in stream",
-                                        space, plan, defaults, divisions);
+  Variant variant =
+      make_variant<Shape>("digits",
+                          "HIP on NVIDIA GPUs, one row of f16 or bf16, integers in "
+                          "groups of 128: A as digits, which integer matrix cores multiply "
+                          "exactly; workgroups and copies as in stream",
+                          space, plan, defaults, divisions);
   set_work<Shape>(variant, work);
   return variant;
 }

@@ -150,10 +150,11 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
                         .slice_sums = config["SPLIT"] > 1 ? sums_of_tile(shape, config) : 0});
 }
 
-/// Of packed weights: threads along n have lines of 32 bytes of AWQ's words, or 128 of GPTQ's, and
-/// workgroups share K where there are too few of them.
+/// Of packed weights: threads along n have lines of 32 bytes of AWQ's words, or 128 of GPTQ's, or
+/// half of that where a workgroup for each compute unit needs it. The others are along K. Slices of
+/// K wait for each other, so that workgroups have them only where most compute units were idle.
 std::vector<Config> across_defaults(const Shape& shape, const DeviceInfo& device, int rows) {
-  constexpr int cols = 8, most_split = 16;
+  constexpr int most_split = 16;
   std::vector<Config> configs;
   const int least = least_across(shape), runs = runs_of(shape);
   const bool cpu = vectorising_cpu(device);
@@ -167,12 +168,17 @@ std::vector<Config> across_defaults(const Shape& shape, const DeviceInfo& device
   const int most_sums = more && thread_registers(device) <= 256 ? std::max(spared, least) : 64;
   for (const int tn : {cpu ? least : std::max(least, 4 * runs), least}) {
     if (shape.n % (tn / runs) != 0) continue;
-    for (const int threads : {256, 128, 64}) {
+    const auto tiles = [&](int cols) {
+      return ceil_div(shape.products(), std::int64_t{cols} * tn) *
+             ceil_div(shape.m, std::int64_t{rows});
+    };
+    const int cols = !cpu && tiles(8) < busy_workgroups(device) / 2 ? 4 : 8;
+    for (const int threads : {512, 256, 128, 64}) {
+      // Each thread has a chunk at least, and 128 registers suffice for its sums.
       const std::int64_t rounds = shape.k / chunk / (threads / cols);
-      const std::int64_t tiles = ceil_div(shape.products(), std::int64_t{cols} * tn) *
-                                 ceil_div(shape.m, std::int64_t{rows});
+      if (threads > 256 && (cpu || rounds < 1 || rows * tn > 16)) continue;
       int split = 1;
-      while (!cpu && split < most_split && tiles * split < 2 * busy_workgroups(device) &&
+      while (!cpu && split < most_split && 2 * tiles(cols) * split <= busy_workgroups(device) &&
              2 * split <= rounds) {
         split *= 2;
       }

@@ -38,11 +38,14 @@ auto registers_of(const Shape& shape, const auto& c) {
          4 * c["TN"] + 4;
 }
 
-/// Returns an estimate of the registers that compilers need: those for AMD decode all numbers of a
-/// chunk of fp8 at once.
-std::int64_t estimated_registers(const Shape& shape, const Config& config) {
+/// Returns an estimate of the registers that compilers need. NVRTC decodes numbers of fp8 where
+/// they are used; compilers for other devices decode all of a chunk at once.
+std::int64_t estimated_registers(const Shape& shape, const DeviceInfo& device,
+                                 const Config& config) {
+  const bool at_once =
+      !shape.integers() && !(device.vendor == "NVIDIA" && device.language == Language::hip);
   const int of_line = shape.mx() ? 64 : 36;
-  const std::int64_t decoded = shape.integers() ? 0 : of_line * (config["ROWS"] + config["TN"]);
+  const std::int64_t decoded = at_once ? of_line * (config["ROWS"] + config["TN"]) : 0;
   return registers_of(shape, config) + decoded + 24;
 }
 
@@ -108,8 +111,11 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   int rows = 1;
   while (rows < most_rows && rows < shape.m) rows *= 2;
   int unroll = !gpu || rows > 4 ? 1 : rows > 2 ? 2 : 4;
-  if (gpu && shape.mx()) unroll = rows > 1 ? 1 : 2;  // chunks are twice as long
-  const bool wide = gpu && !shape.mx() && rows <= 2 && shape.n / 2 >= busy_workgroups(device);
+  const bool nvidia = device.vendor == "NVIDIA" && device.language == Language::hip;
+  // Chunks of scales mx are twice as long, which other compilers than NVRTC decode at once.
+  if (gpu && shape.mx()) unroll = rows > 1 ? 1 : nvidia ? 4 : 2;
+  const bool wide = gpu && (!shape.mx() || (nvidia && rows == 1)) && rows <= 2 &&
+                    shape.n / 2 >= busy_workgroups(device);
   std::vector<Config> configs;
   for (const int tn : {wide ? 2 : 1, 1}) {
     for (const int threads : {128, 64, 32}) {
@@ -121,7 +127,7 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
                      {"UNROLL", unroll},
                      {"SPLIT", 1}}};
       const std::int64_t room = register_limit(device, std::int64_t{threads});
-      while (config["ROWS"] > 1 && estimated_registers(shape, config) > room) {
+      while (config["ROWS"] > 1 && estimated_registers(shape, device, config) > room) {
         config.value("ROWS") /= 2;
       }
       configs.push_back(std::move(config));
@@ -150,7 +156,7 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   work.workgroups = std::ceil(static_cast<double>(shape.n) / columns) * split *
                     static_cast<double>(ceil_div(shape.m, std::int64_t{config["ROWS"]}));
   work.threads = threads;
-  work.registers = static_cast<double>(estimated_registers(shape, config));
+  work.registers = static_cast<double>(estimated_registers(shape, device, config));
   // A number costs its conversion, and a product for each row or column.
   const double of_a = rows * config["COLS"];
   work.vector_flops = k * (2 * rows * columns + 4 * (columns + of_a));
