@@ -174,9 +174,10 @@ std::vector<Config> across_defaults(const Shape& shape, const DeviceInfo& device
     };
     const int cols = !cpu && tiles(8) < busy_workgroups(device) / 2 ? 4 : 8;
     for (const int threads : {512, 256, 128, 64}) {
-      // Each thread has a chunk at least, and 128 registers suffice for its sums.
+      // Each thread has a chunk at least, and registers for its sums: 128 for up to 16 of them.
       const std::int64_t rounds = shape.k / chunk / (threads / cols);
-      if (threads > 256 && (cpu || rounds < 1 || rows * tn > 16)) continue;
+      const int sums = std::min(rows, most_sums / tn) * tn;
+      if (threads > 256 && (cpu || rounds < 1 || sums > 16)) continue;
       int split = 1;
       while (!cpu && split < most_split && 2 * tiles(cols) * split <= busy_workgroups(device) &&
              2 * split <= rounds) {
@@ -186,7 +187,7 @@ std::vector<Config> across_defaults(const Shape& shape, const DeviceInfo& device
                          {{"THREADS", threads},
                           {"COLS", cols},
                           {"TN", tn},
-                          {"ROWS", std::min(rows, most_sums / tn)},
+                          {"ROWS", sums / tn},
                           {"UNROLL", 1},
                           {"ACROSS", 1},
                           {"SPLIT", split}}});

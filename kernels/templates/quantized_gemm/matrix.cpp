@@ -103,9 +103,11 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
     return ceil_div(shape.products(), tn * side) * filled_lines(shape, rows * side) >=
            4 * busy_workgroups(device);
   };
-  // Bytes of a lane of NVIDIA's GPUs and four rows of tiles leave words in memory.
+  // Bytes of a lane of NVIDIA's GPUs and four rows of tiles leave words in memory, of groups those
+  // of gates.
   const bool bytes = device.vendor == "NVIDIA" && shape.format == WeightFormat::int8 &&
-                     unit_of(shape) != segment && !shape.grouped() && rt == 4 && keep_busy(2, 2);
+                     unit_of(shape) != segment && (!shape.grouped() || shape.gated()) && rt == 4 &&
+                     keep_busy(2, 2);
   if (bytes) rt = 2;
   // A lane of gfx11 holds whole lines: all rows of tiles are as much as registers have room for.
   // AMD's compiler spills with zero points of gates, and of RDNA's 256 registers some for panels
