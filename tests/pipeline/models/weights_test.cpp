@@ -213,6 +213,7 @@ TEST(HuggingFace, RefusesAnIndexThatContradictsItsShards) {
   const std::string norm = "model.norm.weight";
   expect_refused(with(norm, "../model-00001-of-00002.safetensors"), "must be a file of the folder");
   expect_refused(with(norm, ".."), "must be a file of the folder");
+  expect_refused(with(norm, std::string("a\0b", 3)), "'a\\x00b' isn't");
   expect_refused(with(norm, 7), "allowed: a text");
   expect_refused(with("more.weight", "other.safetensors"), "other.safetensors: No such file");
   expect_refused(with(norm, "other.safetensors"), "doesn't say that 'model.norm.weight'");
