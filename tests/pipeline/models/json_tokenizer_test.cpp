@@ -282,6 +282,11 @@ TEST_F(JsonTokenizer, TokensStripSpaces) {
   EXPECT_EQ(tokenizer(true, true)->encode("<|end|>", false), (Ids{263}));
   EXPECT_EQ(tokenizer(true, true)->encode("\u200b<|end|>", false),
             load(llama3())->encode("\u200b<|end|>", false));  // no white space
+  // White space that was taken may have a token itself, as in the library.
+  file["added_tokens"].push_back(special(264, "  "));
+  EXPECT_EQ(tokenizer(false, true)->encode("<|end|>  \th", false), (Ids{263, 264, '\t', 'h'}));
+  EXPECT_EQ(tokenizer(false, true)->encode("<|end|> \th", false), (Ids{263, 'h'}));
+  file["added_tokens"].erase(2);
   const std::string spaces(300000, ' ');
   EXPECT_EQ(tokenizer(true, true)->encode(spaces + "<|end|>" + spaces, false), (Ids{263}));
 }

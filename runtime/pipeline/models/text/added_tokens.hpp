@@ -27,7 +27,7 @@ class AddedTokens {
  public:
   /// How a token is recognised. White space that it strips is no part of the text beside it.
   struct Kind {
-    bool special = false;  ///< decodes to nothing
+    bool special = false;  ///< decodes to nothing, which is up to the tokenizer
     bool strips_left = false, strips_right = false;
     bool whole_word = false;  ///< not recognised beside a word's character
   };
@@ -41,11 +41,9 @@ class AddedTokens {
     return true;
   }
 
-  const std::unordered_map<std::string, std::int32_t>& ids() const { return ids_; }
-  bool special(std::int32_t id) const { return kind(id).special; }
-
   /// Calls token(id) for each of these tokens in a text, and part(text, begin) for each text
   /// before, between and after them that is not empty, in order. `begin` is where the part begins.
+  /// White space that a token strips may have tokens itself.
   template <typename Part, typename Token>
   void split(std::string_view text, const Part& part, const Token& token) const {
     std::size_t begin = 0;
@@ -59,16 +57,12 @@ class AddedTokens {
         continue;
       }
       const Kind how = kind(id);
-      const std::size_t end = at + length;
-      if (how.whole_word &&
-          (ends_in_word(text.substr(0, at)) || begins_in_word(text.substr(end)))) {
-        at = end;
-        continue;
-      }
-      const std::string_view before = text.substr(begin, at - begin);
-      end_part(at - (how.strips_left ? trailing_space(before) : 0));
+      const std::string_view before = text.substr(0, at), after = text.substr(at + length);
+      at += length;
+      if (how.whole_word && (ends_in_word(before) || begins_in_word(after))) continue;
+      end_part(before.size() - (how.strips_left ? trailing_space(before) : 0));
       token(id);
-      begin = at = end + (how.strips_right ? leading_space(text.substr(end)) : 0);
+      begin = at + (how.strips_right ? leading_space(after) : 0);
     }
     end_part(text.size());
   }
