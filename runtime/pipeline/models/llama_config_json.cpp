@@ -56,8 +56,8 @@ void read_kind(const JsonFields& fields, LlamaConfig& config) {
   config.qkv_bias = type.starts_with("qwen2");
   config.qk_norm = type.starts_with("qwen3");
   const std::string activation = fields.text("hidden_act", "silu");
-  if (activation != "silu") {
-    fields.refuse(fmt::format("hidden_act is '{}'; allowed: silu", activation));
+  if (activation != "silu" && activation != "swish") {
+    fields.refuse(fmt::format("hidden_act is '{}'; allowed: silu, swish", activation));
   }
   const bool llama = type == "llama";
   for (const auto& [name, known] :

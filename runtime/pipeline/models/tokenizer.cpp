@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "runtime/device/result.hpp"
@@ -12,9 +13,14 @@
 
 namespace greta::runtime {
 
+TextStream::TextStream(const Tokenizer& tokenizer, std::span<const std::int32_t> before)
+    : tokenizer_(tokenizer), first_(std::all_of(before.begin(), before.end(), [&](std::int32_t id) {
+        return tokenizer.decode(id, false).empty();
+      })) {}
+
 std::string TextStream::push(std::int32_t id) {
-  held_ += tokenizer_.decode(id, previous_);
-  previous_ = id;
+  held_ += tokenizer_.decode(id, first_);
+  first_ = first_ && tokenizer_.decode(id, false).empty();
   std::string text;
   std::size_t at = 0;
   while (at < held_.size()) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,10 +23,10 @@ class Tokenizer {
   /// not UTF-8.
   virtual std::vector<std::int32_t> encode(std::string_view text, bool bos) const = 0;
 
-  /// Returns the bytes that a token adds after `previous` (-1 at the start). They may be incomplete
-  /// characters, see TextStream. Special tokens add nothing; ids without a token add U+FFFD.
-  /// Tokenizers that prepend a space to texts drop it at the start and after bos.
-  virtual std::string decode(std::int32_t id, std::int32_t previous) const = 0;
+  /// Returns the bytes that a token adds to a text. They may be incomplete characters, see
+  /// TextStream. Special tokens add nothing; ids without a token add U+FFFD. `first`: no token
+  /// before adds any; tokenizers that prepend a space to texts drop it then.
+  virtual std::string decode(std::int32_t id, bool first) const = 0;
 
   virtual std::int64_t vocab_size() const = 0;  ///< largest id + 1
   virtual std::int32_t bos() const = 0;
@@ -35,16 +36,15 @@ class Tokenizer {
 /// output is always UTF-8. Bytes that belong to no character become U+FFFD.
 class TextStream {
  public:
-  /// `previous` is the token before the first one, e.g. of a prompt; -1: none.
-  explicit TextStream(const Tokenizer& tokenizer, std::int32_t previous = -1)
-      : tokenizer_(tokenizer), previous_(previous) {}
+  /// `before` are the tokens before the first one, e.g. of a prompt.
+  explicit TextStream(const Tokenizer& tokenizer, std::span<const std::int32_t> before = {});
 
   std::string push(std::int32_t id);  ///< may be empty
   std::string finish();               ///< U+FFFD for an incomplete character, or an empty string
 
  private:
   const Tokenizer& tokenizer_;
-  std::int32_t previous_;
+  bool first_ = true;  ///< no token has had a text
   std::string held_;
 };
 

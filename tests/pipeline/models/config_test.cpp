@@ -44,6 +44,7 @@ TEST(LlamaConfig, IsReadFromHuggingFace) {
   EXPECT_EQ(config.eos, (std::vector<std::int32_t>{2, 7}));
   EXPECT_FALSE(config.tied_embeddings);
   EXPECT_EQ(read_with({{"torch_dtype", "float32"}}).dtype, DType::f32);
+  EXPECT_NO_THROW(read_with({{"hidden_act", "swish"}})) << "which is silu";
   EXPECT_EQ(read_with({{"dtype", "bfloat16"}}).dtype, DType::bf16);
   EXPECT_FALSE(read_with({{"torch_dtype", "auto"}}).dtype);
 }

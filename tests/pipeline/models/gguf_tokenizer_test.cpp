@@ -95,7 +95,7 @@ TEST_F(GgufTokenizer, ControlTokensAreRecognisedAndSpacesAreAChoice) {
   const auto tokenizer = load(scored.writer(), 512);
   const Ids ids = tokenizer->encode("Once</s>Once", true);
   EXPECT_EQ(ids, (Ids{1, 403, 2, 403}));
-  EXPECT_EQ(tokenizer->decode(2, 403), "");
+  EXPECT_EQ(tokenizer->decode(2, false), "");
   EXPECT_EQ(tokenizer->encode("Once<unk>Once", true), (Ids{1, 403, 0, 403}));
   GgufWriter bare = scored.writer();
   bare.add_flag("tokenizer.ggml.add_space_prefix", false);
@@ -183,16 +183,18 @@ TEST_F(GgufTokenizer, MergesAreThoseOfABytewiseVocabulary) {
     EXPECT_EQ(decoded(*tokenizer, tokenizer->encode(text, true)), text);
   }
   // Words of one digit are never "123".
-  for (const char* pre : {"qwen2", "smollm", "gpt-2", "default"}) {
+  for (const char* pre : {"qwen2", "smollm", "gpt-2", "default", "deepseek-coder"}) {
     ranked.pre = pre;
     EXPECT_EQ(load(ranked.writer(), 300)->encode("123", false), (Ids{'1', '2', '3'})) << pre;
   }
-  // What llama.cpp takes for unknown tokenizers parts signs from words.
-  ranked.pre = "default";
+  // What llama.cpp takes for unknown tokenizers parts signs from words, as does deepseek-coder.
   ranked.merges.emplace_back("a .");
   ranked.tokens.emplace_back("a.");
   ranked.kinds.push_back(1);
-  EXPECT_EQ(load(ranked.writer(), 300)->encode("a.", false), (Ids{'a', '.'}));
+  for (const char* pre : {"default", "deepseek-coder"}) {
+    ranked.pre = pre;
+    EXPECT_EQ(load(ranked.writer(), 300)->encode("a.", false), (Ids{'a', '.'})) << pre;
+  }
   ranked.pre = "tekken";
   EXPECT_EQ(load(ranked.writer(), 300)->encode("aB", false), (Ids{'a', 'B'}));
 }

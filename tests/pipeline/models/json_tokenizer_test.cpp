@@ -161,6 +161,9 @@ TEST_F(JsonTokenizer, SpecialTokensAreFoundInTexts) {
   const Ids ids = tokenizer->encode("hello</s>hello<s>", true);
   EXPECT_EQ(ids, (Ids{1, 268, 2, 268, 1}));
   EXPECT_EQ(decoded(*tokenizer, ids), "hello hello");
+  // The space that is prepended to a text is that before its first token with a text.
+  EXPECT_EQ(decoded(*tokenizer, {1, 2, 268, 1, 268}), "hello hello");
+  EXPECT_EQ(decoded(*tokenizer, {1, 259, 268}), " hello");
   const auto other = load(llama3());
   EXPECT_EQ(other->encode("<|end|>hello<|end", false), (Ids{263, 259, '<', '|', 'e', 'n', 'd'}));
 }
@@ -220,6 +223,21 @@ TEST_F(JsonTokenizer, NfcComposesCharacters) {
             plain->encode("hello \u00e9\ufb01", true));
 }
 
+TEST_F(JsonTokenizer, TextsHaveTheNormalFormOfTheFile) {
+  const auto plain = load(llama3());
+  const auto ids_in = [&](const char* form, const std::string& text) {
+    json file = llama3();
+    file["normalizer"] = {{"type", form}};
+    return load(file)->encode(text, true);
+  };
+  // An accent, a ligature, and a digit in a circle.
+  const std::string text = "\u00e9 \ufb01 \u2460";
+  EXPECT_EQ(ids_in("NFC", text), plain->encode(text, true));
+  EXPECT_EQ(ids_in("NFD", text), plain->encode("e\u0301 \ufb01 \u2460", true));
+  EXPECT_EQ(ids_in("NFKC", text), plain->encode("\u00e9 fi 1", true));
+  EXPECT_EQ(ids_in("NFKD", text), plain->encode("e\u0301 fi 1", true));
+}
+
 TEST_F(JsonTokenizer, IgnoreMergesIsAnOption) {
   json file = llama3();
   file["model"]["ignore_merges"] = false;
@@ -264,8 +282,49 @@ TEST_F(JsonTokenizer, TokensStripSpaces) {
   EXPECT_EQ(tokenizer(true, true)->encode("<|end|>", false), (Ids{263}));
   EXPECT_EQ(tokenizer(true, true)->encode("\u200b<|end|>", false),
             load(llama3())->encode("\u200b<|end|>", false));  // no white space
+  // White space that was taken may have a token itself, as in the library.
+  file["added_tokens"].push_back(special(264, "  "));
+  EXPECT_EQ(tokenizer(false, true)->encode("<|end|>  \th", false), (Ids{263, 264, '\t', 'h'}));
+  EXPECT_EQ(tokenizer(false, true)->encode("<|end|> \th", false), (Ids{263, 'h'}));
+  file["added_tokens"].erase(2);
   const std::string spaces(300000, ' ');
   EXPECT_EQ(tokenizer(true, true)->encode(spaces + "<|end|>" + spaces, false), (Ids{263}));
+}
+
+// Tokens that are marked `normalized` are found in normalised texts, as what becomes of themselves.
+TEST_F(JsonTokenizer, NormalisedTokensAreFoundInNormalisedTexts) {
+  json two = llama2();
+  two["added_tokens"].push_back(special(270, "[I]"));
+  two["added_tokens"][3]["normalized"] = true;
+  auto tokenizer = load(two);  // it becomes "\u2581[I]"
+  EXPECT_EQ(tokenizer->encode("[I]hello", false), (Ids{270, 267}));
+  EXPECT_EQ(tokenizer->encode("hello [I] hello", false), (Ids{268, 270, 268}));
+  EXPECT_EQ(tokenizer->encode("h[I]", false), (Ids{259, 260, '[' + 3, 'I' + 3, ']' + 3}));
+  EXPECT_EQ(tokenizer->encode("</s>[I]", false), (Ids{2, 270}));
+  EXPECT_EQ(decoded(*tokenizer, {270, 268}), "hello");
+  json three = llama3();
+  three["normalizer"] = {{"type", "NFC"}};
+  three["added_tokens"].push_back(special(264, "caf\u00e9"));
+  const std::string twice = "caf\u00e9cafe\u0301";
+  EXPECT_EQ(load(three)->encode(twice, false), (Ids{264, 'c', 'a', 'f', 0xc3, 0xa9}));
+  three["added_tokens"][2]["normalized"] = true;
+  EXPECT_EQ(load(three)->encode(twice, false), (Ids{264, 264}));
+}
+
+TEST_F(JsonTokenizer, TokensOfWholeWordsAreNotPartsOfOthers) {
+  json file = llama3();
+  file["added_tokens"][1]["content"] = "el";
+  EXPECT_EQ(load(file)->encode("hello", false), (Ids{'h', 263, 'l', 'o'}));
+  file["added_tokens"][1]["single_word"] = true;
+  const auto tokenizer = load(file);
+  EXPECT_EQ(tokenizer->encode("el", false), (Ids{263}));
+  EXPECT_EQ(tokenizer->encode("-el\u2014", false), (Ids{'-', 263, 0xe2, 0x80, 0x94}));
+  // A letter, a digit, a connector, a mark and a joiner beside it, on either side.
+  for (const std::string& other : {"\u00e9", "1", "_", "\u0301", "\u200d"}) {
+    for (const std::string& text : {other + "el", "el" + other}) {
+      EXPECT_EQ(tokenizer->encode(text, false), load(llama3())->encode(text, false)) << text;
+    }
+  }
 }
 
 TEST_F(JsonTokenizer, DigitsAreSplit) {
@@ -345,13 +404,13 @@ TEST_F(JsonTokenizer, RefusesWhatItDoesNotKnow) {
   expect_refused(with(two, "/model/merges/0", "h e l"), "merge 0 is neither");
   expect_refused(with(two, "/model/merges/0", json::array({"h"})), "merge 0 is neither");
   expect_refused(with(two, "/model/merges", "h e"), "merges is not a list");
-  expect_refused(with(two, "/normalizer/normalizers/0/type", "NFKC"), "'NFKC' isn't known");
+  expect_refused(with(two, "/normalizer/normalizers/0/type", "Nmt"), "'Nmt' isn't known");
   expect_refused(with(two, "/normalizer/normalizers/1/pattern", {{"Regex", "a"}}), "no String");
   expect_refused(with(two, "/pre_tokenizer", {{"type", "Whitespace"}}), "'Whitespace' isn't known");
   expect_refused(with(two, "/decoder", nullptr), "has no decoder");
   expect_refused(with(two, "/decoder/decoders/3/start", 0), "take one space");
   expect_refused(with(two, "/added_tokens/1/id", 5), "'<s>' is token 5");
-  expect_refused(with(two, "/added_tokens/1/single_word", true), "single_word is true");
+  expect_refused(with(two, "/added_tokens/1/single_word", 1), "single_word is 1");
   expect_refused(with(two, "/added_tokens/1/lstrip", 1), "lstrip is 1");
   expect_refused(with(two, "/added_tokens/1/content", ""), "token 1 is empty");
   expect_refused(with(three, "/pre_tokenizer/pretokenizers/0/behavior", "Merged"),

@@ -77,8 +77,8 @@ TEST_F(SentencePiece, ControlPiecesAreRecognisedInTexts) {
   EXPECT_EQ(tokenizer->encode("<s>Once</s>Once", true), all);
   EXPECT_EQ(decoded(*tokenizer, all), "Once Once");
   EXPECT_EQ(tokenizer->encode("<unk>", false), Ids{0});
-  EXPECT_EQ(tokenizer->decode(0, 5), " \u2047 ");
-  EXPECT_EQ(tokenizer->decode(420, 5), "\ufffd");
+  EXPECT_EQ(tokenizer->decode(0, false), " \u2047 ");
+  EXPECT_EQ(tokenizer->decode(420, false), "\ufffd");
   EXPECT_EQ(tokenizer->vocab_size(), 420);
   expect_refused([&] { tokenizer->encode("a\xff", true); }, "isn't UTF-8 from byte 1 on");
 }

@@ -41,8 +41,8 @@ TEST(ScoreTokenizer, DecodesTheExpectedText) {
   all.insert(all.end(), ids.begin(), ids.end());
   EXPECT_EQ(decoded(*tokenizer, all), "Once upon a time, there was a little girl named Lily.");
   EXPECT_EQ(decoded(*tokenizer, ids), "Once upon a time, there was a little girl named Lily.");
-  EXPECT_EQ(tokenizer->decode(512, 5), "\ufffd");
-  EXPECT_EQ(tokenizer->decode(-1, 5), "\ufffd");
+  EXPECT_EQ(tokenizer->decode(512, false), "\ufffd");
+  EXPECT_EQ(tokenizer->decode(-1, false), "\ufffd");
 }
 
 TEST(ScoreTokenizer, CharactersBeyondTheVocabularyAreBytes) {

@@ -27,9 +27,7 @@ TEST(Utf8, KnowsWhatIsWellFormed) {
 class Bytes : public Tokenizer {
  public:
   std::vector<std::int32_t> encode(std::string_view, bool) const override { return {}; }
-  std::string decode(std::int32_t id, std::int32_t) const override {
-    return {static_cast<char>(id)};
-  }
+  std::string decode(std::int32_t id, bool) const override { return {static_cast<char>(id)}; }
   std::int64_t vocab_size() const override { return 256; }
   std::int32_t bos() const override { return -1; }
 };

@@ -142,6 +142,25 @@ TEST(HuggingFace, NamesMayLackTheirPrefix) {
   expect_refused([&] { load_llama(folder.path()); }, "has no tensor 'norm.weight'");
 }
 
+// Of caches of fp8, which checkpoints of all kinds of weights may have.
+TEST(HuggingFace, ScalesOfCachesAreNotUsed) {
+  const TemporaryFolder folder;
+  const TinyLlama tiny;
+  tiny.write(folder.path());
+  const auto sum = sum_of(load_llama(folder.path()));
+  for (const char* name : {"self_attn.k_scale", "self_attn.v_proj.v_scale", "mlp.k_scale"}) {
+    auto tensors = tiny.tensors();
+    tensors.push_back(tensors[0]);
+    tensors.back().name = std::string("model.layers.0.") + name;
+    write_file(folder / "model.safetensors", safetensors_of(tensors));
+    if (std::string_view(name).starts_with("self_attn")) {
+      EXPECT_EQ(sum_of(load_llama(folder.path())), sum) << name;
+    } else {
+      expect_refused([&] { load_llama(folder.path()); }, "mlp.k_scale' is not a part");
+    }
+  }
+}
+
 TEST(Checkpoint, MayBeTheOnlyOneOfAFolder) {
   const TemporaryFolder folder;
   write_file(folder / "model.bin", tiny_checkpoint(5));
@@ -213,6 +232,7 @@ TEST(HuggingFace, RefusesAnIndexThatContradictsItsShards) {
   const std::string norm = "model.norm.weight";
   expect_refused(with(norm, "../model-00001-of-00002.safetensors"), "must be a file of the folder");
   expect_refused(with(norm, ".."), "must be a file of the folder");
+  expect_refused(with(norm, std::string("a\0b", 3)), "'a\\x00b' isn't");
   expect_refused(with(norm, 7), "allowed: a text");
   expect_refused(with("more.weight", "other.safetensors"), "other.safetensors: No such file");
   expect_refused(with(norm, "other.safetensors"), "doesn't say that 'model.norm.weight'");

@@ -164,7 +164,7 @@ void BatchGeneration::check_logits(const LlamaBatch::Step& step) const {
 }
 
 std::string BatchGeneration::text_of(std::size_t number) const {
-  TextStream stream(*tokenizer_, ids_[number].back());
+  TextStream stream(*tokenizer_, ids_[number]);
   std::string text;
   for (const std::int32_t id : batch_->sequence(number).generated) text += stream.push(id);
   return text + stream.finish();

@@ -137,7 +137,7 @@ void Generation::run() {
   auto start = Clock::now();
   runner_->feed(prompt_);
   prompt_s_ = seconds_since(start);
-  TextStream stream(*tokenizer_, prompt_.back());
+  TextStream stream(*tokenizer_, prompt_);
   const auto give = [&](const std::string& text) {
     text_ += text;
     if (!options_.json) write_generated(text);

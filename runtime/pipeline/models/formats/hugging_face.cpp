@@ -225,6 +225,16 @@ nlohmann::json settings_of_modelopt(const fs::path& path) {
   return settings;
 }
 
+/// Returns whether a tensor is a scale of attention in eight bits, as files have it for caches of
+/// fp8. Caches are numbers here.
+bool scales_cache(std::string_view name) {
+  constexpr std::string_view ends[] = {".k_scale", ".v_scale", ".kv_scale", ".q_scale",
+                                       ".prob_output_scale"};
+  return name.find(".self_attn.") != std::string_view::npos &&
+         std::any_of(std::begin(ends), std::end(ends),
+                     [&](std::string_view end) { return name.ends_with(end); });
+}
+
 }  // namespace
 
 std::string config_text(const fs::path& path) {
@@ -279,7 +289,8 @@ LlamaModel load_hugging_face(const fs::path& folder) {
   }
   model.config.formats = formats_of(model.weights);
   reader.tensors().check_rest([&](std::string_view name) {
-    return name.ends_with("rotary_emb.inv_freq") || (scaled && ScaledReader::ignored(name)) ||
+    return name.ends_with("rotary_emb.inv_freq") || scales_cache(name) ||
+           (scaled && ScaledReader::ignored(name)) ||
            (model.config.tied_embeddings && name == folder_names.head);
   });
   model.files = reader.files();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/device/result.hpp"
+#include "runtime/device/text/printable.hpp"
 
 namespace greta::runtime {
 namespace {
@@ -34,21 +35,54 @@ std::optional<std::int64_t> integer_of(const nlohmann::json& value) {
   return value.get<std::int64_t>();
 }
 
+/// Finds a key that an object has twice. The parser's own callback can't: it goes through all
+/// elements of an object after each one that is an object or a list.
+class KeyCheck final : public nlohmann::json::json_sax_t {
+ public:
+  const std::optional<std::string>& repeated() const { return repeated_; }
+
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool string(string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  bool start_object(std::size_t) override {
+    keys_.emplace_back();
+    return true;
+  }
+  bool key(string_t& name) override {
+    if (keys_.back().insert(name).second) return true;
+    repeated_ = name;
+    return false;
+  }
+  bool end_object() override {
+    keys_.pop_back();
+    return true;
+  }
+  bool start_array(std::size_t) override { return true; }
+  bool end_array() override { return true; }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::json::exception&) override {
+    return false;
+  }
+
+ private:
+  std::vector<std::unordered_set<std::string>> keys_;  ///< of the objects that have begun
+  std::optional<std::string> repeated_;
+};
+
 }  // namespace
 
 nlohmann::json parse_json(std::string_view text, const std::string& name) {
-  std::vector<std::unordered_set<std::string>> keys;
-  const auto watch = [&](int, nlohmann::json::parse_event_t event, nlohmann::json& parsed) {
-    if (event == nlohmann::json::parse_event_t::object_start) keys.emplace_back();
-    if (event == nlohmann::json::parse_event_t::object_end) keys.pop_back();
-    if (event == nlohmann::json::parse_event_t::key &&
-        !keys.back().insert(parsed.get<std::string>()).second) {
-      throw Error(fmt::format("{}: the key {} occurs twice", name, shown(parsed)));
-    }
-    return true;
-  };
   try {
-    return nlohmann::json::parse(text, watch);
+    nlohmann::json parsed = nlohmann::json::parse(text);
+    KeyCheck check;
+    nlohmann::json::sax_parse(text, &check);
+    if (check.repeated()) {
+      throw Error(fmt::format("{}: the key {} occurs twice", name, shown(*check.repeated())));
+    }
+    return parsed;
   } catch (const nlohmann::json::parse_error& error) {
     throw Error(fmt::format("{}: isn't JSON (at byte {})", name, error.byte));
   } catch (const nlohmann::json::exception&) {
@@ -62,7 +96,7 @@ JsonFields::JsonFields(const nlohmann::json& object, std::string name)
 }
 
 void JsonFields::refuse(const std::string& what) const {
-  throw Error(fmt::format("{}: {}", name_, what));
+  throw Error(one_line(fmt::format("{}: {}", name_, what)));
 }
 
 bool JsonFields::has(const std::string& key) const {

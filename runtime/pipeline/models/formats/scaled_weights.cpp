@@ -214,10 +214,8 @@ std::optional<float> ScaledReader::input_scale_of(const std::string& prefix) {
 }
 
 bool ScaledReader::ignored(std::string_view name) {
-  constexpr std::string_view unused[] = {
-      ".input_scale",  ".input_scale_ub",   ".input_zero_point", ".activation_scale",
-      ".output_scale", ".k_scale",          ".v_scale",          ".kv_scale",
-      ".q_scale",      ".prob_output_scale"};
+  constexpr std::string_view unused[] = {".input_scale", ".input_scale_ub", ".input_zero_point",
+                                         ".activation_scale", ".output_scale"};
   return std::any_of(std::begin(unused), std::end(unused),
                      [&](std::string_view end) { return name.ends_with(end); });
 }

@@ -17,15 +17,19 @@ namespace greta::runtime {
 /// Unicode's property White_Space.
 std::size_t leading_space(std::string_view text);
 std::size_t trailing_space(std::string_view text);
+/// Returns whether a text begins, or ends, with a letter, a mark, a digit or a connector: what
+/// regular expressions of Unicode call a word's character.
+bool begins_in_word(std::string_view text);
+bool ends_in_word(std::string_view text);
 
-/// Tokens that are recognised in a text before any other step. Where several match, the longest one
-/// does.
+/// Tokens that are recognised in a text. Where several match, the longest one does.
 class AddedTokens {
  public:
   /// How a token is recognised. White space that it strips is no part of the text beside it.
   struct Kind {
-    bool special = false;  ///< decodes to nothing
+    bool special = false;  ///< decodes to nothing, which is up to the tokenizer
     bool strips_left = false, strips_right = false;
+    bool whole_word = false;  ///< not recognised beside a word's character
   };
 
   /// Returns whether the token, which isn't empty, was new.
@@ -33,17 +37,13 @@ class AddedTokens {
     if (!ids_.emplace(content, id).second) return false;
     lengths_.insert(content.size());
     begins_[static_cast<unsigned char>(content[0])] = true;
-    if (kind.special) special_.insert(id);
-    if (kind.strips_left) strips_left_.insert(id);
-    if (kind.strips_right) strips_right_.insert(id);
+    kinds_.insert_or_assign(id, kind);
     return true;
   }
 
-  const std::unordered_map<std::string, std::int32_t>& ids() const { return ids_; }
-  bool special(std::int32_t id) const { return special_.count(id) > 0; }
-
   /// Calls token(id) for each of these tokens in a text, and part(text, begin) for each text
   /// before, between and after them that is not empty, in order. `begin` is where the part begins.
+  /// White space that a token strips may have tokens itself.
   template <typename Part, typename Token>
   void split(std::string_view text, const Part& part, const Token& token) const {
     std::size_t begin = 0;
@@ -56,17 +56,23 @@ class AddedTokens {
         ++at;
         continue;
       }
-      const std::string_view before = text.substr(begin, at - begin);
-      end_part(at - (strips_left_.count(id) > 0 ? trailing_space(before) : 0));
-      token(id);
+      const Kind how = kind(id);
+      const std::string_view before = text.substr(0, at), after = text.substr(at + length);
       at += length;
-      if (strips_right_.count(id) > 0) at += leading_space(text.substr(at));
-      begin = at;
+      if (how.whole_word && (ends_in_word(before) || begins_in_word(after))) continue;
+      end_part(before.size() - (how.strips_left ? trailing_space(before) : 0));
+      token(id);
+      begin = at + (how.strips_right ? leading_space(after) : 0);
     }
     end_part(text.size());
   }
 
  private:
+  Kind kind(std::int32_t id) const {
+    const auto found = kinds_.find(id);
+    return found == kinds_.end() ? Kind{} : found->second;
+  }
+
   /// Returns the token at the start of a text and its number of bytes; 0 bytes if there is none.
   std::pair<std::int32_t, std::size_t> first(std::string_view text) const {
     if (!begins_[static_cast<unsigned char>(text[0])]) return {};
@@ -81,7 +87,7 @@ class AddedTokens {
   std::unordered_map<std::string, std::int32_t> ids_;
   std::set<std::size_t> lengths_;
   std::array<bool, 256> begins_{};
-  std::set<std::int32_t> special_, strips_left_, strips_right_;
+  std::unordered_map<std::int32_t, Kind> kinds_;
 };
 
 }  // namespace greta::runtime

@@ -49,6 +49,9 @@ const std::vector<Splitting>& splittings() {
        .whole_words = true,
        .adds_bos = true},
       {.names = {"smollm", "starcoder", "refact"}, .words = {R"(\p{N})"}, .then_gpt2 = true},
+      {.names = {"deepseek-coder"},
+       .words = {R"([\r\n])", R"(\s?\p{L}+)", R"(\s?\p{P}+)",
+                 "[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+", R"(\p{N})"}},
       // What llama.cpp does with tokenizers that it does not know.
       {.names = {"default"},
        .words = {R"([\p{P}\$\+<=>\^~\|]+)",

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <limits>
+#include <set>
 
 #include "runtime/device/result.hpp"
 #include "runtime/device/text/utf8.hpp"
@@ -14,25 +15,33 @@ namespace {
 
 constexpr std::int64_t most_id = std::numeric_limits<std::int32_t>::max() - 1;
 
-AddedTokens added_tokens(const JsonFields& file) {
-  AddedTokens added;
+/// An entry of `added_tokens`.
+struct AddedToken {
+  std::int32_t id = 0;
+  std::string content;
+  AddedTokens::Kind kind;
+  bool normalised = false;  ///< recognised in normalised texts, as what its content becomes
+};
+
+std::vector<AddedToken> added_tokens(const JsonFields& file) {
+  std::vector<AddedToken> added;
   if (!file.has("added_tokens")) return added;
   const nlohmann::json& list = file.at("added_tokens");
   if (!list.is_array()) file.refuse("added_tokens is not a list");
+  std::set<std::string> contents;
   for (const nlohmann::json& entry : list) {
     const JsonFields fields(entry, file.name() + ": added_tokens");
     const auto id = static_cast<std::int32_t>(fields.integer("id", 0, most_id));
     const std::string content = fields.text("content");
     if (content.empty()) fields.refuse(fmt::format("token {} is empty", id));
-    if (fields.flag("single_word", false)) {
-      fields.refuse(fmt::format("'{}': single_word is true; allowed: false", content));
-    }
-    if (!added.add(content, id,
-                   {.special = fields.flag("special", false),
-                    .strips_left = fields.flag("lstrip", false),
-                    .strips_right = fields.flag("rstrip", false)})) {
-      fields.refuse(fmt::format("'{}' occurs twice", content));
-    }
+    if (!contents.insert(content).second) fields.refuse(fmt::format("'{}' occurs twice", content));
+    added.push_back({id,
+                     content,
+                     {.special = fields.flag("special", false),
+                      .strips_left = fields.flag("lstrip", false),
+                      .strips_right = fields.flag("rstrip", false),
+                      .whole_word = fields.flag("single_word", false)},
+                     fields.flag("normalized", false)});
   }
   return added;
 }
@@ -42,23 +51,19 @@ class JsonTokenizer final : public Tokenizer {
   JsonTokenizer(const JsonFields& file, const LlamaConfig& config)
       : steps_(file),
         model_(file.object("model"), steps_.byte_level(), config.vocab),
-        added_(added_tokens(file)),
         most_tokens_(config.vocab),
         bos_(steps_.bos().value_or(config.bos)) {
     if (bos_ >= config.vocab) {
       file.refuse(fmt::format("texts begin with token {} of {}", bos_, config.vocab));
     }
     for (const std::string& token : model_.tokens()) decoded_.push_back(steps_.decode(token));
-    for (const auto& [content, id] : added_.ids()) {
-      const auto other = model_.find(content);
-      if (other && *other != id) {
-        file.refuse(fmt::format("'{}' is token {} among the added ones, and {} in vocab", content,
-                                id, *other));
+    for (const AddedToken& token : added_tokens(file)) {
+      const auto other = model_.find(token.content);
+      if (other && *other != token.id) {
+        file.refuse(fmt::format("'{}' is token {} among the added ones, and {} in vocab",
+                                token.content, token.id, *other));
       }
-      if (id >= most_tokens_) continue;  // encode() refuses it
-      const auto at = static_cast<std::size_t>(id);
-      if (at >= decoded_.size()) decoded_.resize(at + 1);
-      decoded_[at] = added_.special(id) ? std::string() : content;
+      add(token);
     }
   }
 
@@ -66,22 +71,29 @@ class JsonTokenizer final : public Tokenizer {
     check_prompt(text);
     std::vector<std::int32_t> ids;
     if (with_bos && bos_ >= 0) ids.push_back(bos_);
-    added_.split(
-        text, [&](std::string_view part, std::size_t begin) { encode_part(part, begin == 0, ids); },
-        [&](std::int32_t id) {
-          if (id >= most_tokens_) {
-            throw Error(
-                fmt::format("the text has token {}, of which the model has {}", id, most_tokens_));
-          }
-          ids.push_back(id);
-        });
+    const auto add_id = [&](std::int32_t id) {
+      if (id >= most_tokens_) {
+        throw Error(
+            fmt::format("the text has token {}, of which the model has {}", id, most_tokens_));
+      }
+      ids.push_back(id);
+    };
+    const auto encode_part = [&](std::string_view part, std::size_t begin) {
+      normalised_.split(
+          steps_.normalise(part),
+          [&](std::string_view words, std::size_t at) {
+            const std::string marked = steps_.mark_spaces(words, begin == 0 && at == 0);
+            for (const std::string_view word : steps_.words(marked)) model_.encode(word, ids);
+          },
+          add_id);
+    };
+    verbatim_.split(text, encode_part, add_id);
     return ids;
   }
 
-  std::string decode(std::int32_t id, std::int32_t previous) const override {
+  std::string decode(std::int32_t id, bool first) const override {
     if (id < 0 || id >= vocab_size()) return std::string(replacement_character);
     const std::string& text = decoded_[static_cast<std::size_t>(id)];
-    const bool first = previous < 0 || previous == bos_;
     return first && steps_.strips_first() && text.starts_with(' ') ? text.substr(1) : text;
   }
 
@@ -89,14 +101,25 @@ class JsonTokenizer final : public Tokenizer {
   std::int32_t bos() const override { return bos_; }
 
  private:
-  void encode_part(std::string_view text, bool first, std::vector<std::int32_t>& ids) const {
-    const std::string changed = steps_.normalise(text, first);
-    for (const std::string_view word : steps_.words(changed)) model_.encode(word, ids);
+  void add(const AddedToken& token) {
+    if (token.normalised) {
+      const std::string found_as = steps_.normalise(token.content);
+      // Of several with the same form, the first one is found.
+      if (!found_as.empty()) normalised_.add(found_as, token.id, token.kind);
+    } else {
+      verbatim_.add(token.content, token.id, token.kind);
+    }
+    if (token.id >= most_tokens_) return;  // encode() refuses it
+    const auto at = static_cast<std::size_t>(token.id);
+    if (at >= decoded_.size()) decoded_.resize(at + 1);
+    decoded_[at] = token.kind.special ? std::string() : token.content;
   }
 
   TextSteps steps_;
   BpeModel model_;
-  AddedTokens added_;  ///< some may be beyond the model's tokens
+  /// Those found in the text, and those found in what is normalised of it. Some may be beyond the
+  /// model's tokens.
+  AddedTokens verbatim_, normalised_;
   std::int64_t most_tokens_;
   std::int32_t bos_;
   std::vector<std::string> decoded_;  ///< by id

@@ -35,14 +35,13 @@ class ScoreTokenizer final : public Tokenizer {
     return ids;
   }
 
-  std::string decode(std::int32_t id, std::int32_t previous) const override {
+  std::string decode(std::int32_t id, bool first) const override {
     if (id < 0 || id >= vocab_size()) return std::string(replacement_character);
     const ScoredToken& token = vocabulary_.tokens[index(id)];
     if (token.kind == TokenKind::control) return {};
     if (token.kind == TokenKind::byte) {
       if (const auto byte = byte_of_token(token.text)) return {static_cast<char>(*byte)};
     }
-    const bool first = previous < 0 || previous == bos();
     const bool strips = first && vocabulary_.adds_space && token.text.starts_with(' ');
     return strips ? token.text.substr(1) : token.text;
   }

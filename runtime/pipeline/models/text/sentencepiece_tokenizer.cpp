@@ -66,10 +66,9 @@ class SentencePieceTokenizer final : public Tokenizer {
     return ids;
   }
 
-  std::string decode(std::int32_t id, std::int32_t previous) const override {
+  std::string decode(std::int32_t id, bool first) const override {
     if (id < 0 || id >= vocab_size()) return std::string(replacement_character);
     const std::string& text = decoded_[static_cast<std::size_t>(id)];
-    const bool first = previous < 0 || previous == model_.bos;
     return first && model_.adds_space && text.starts_with(' ') ? text.substr(1) : text;
   }
 

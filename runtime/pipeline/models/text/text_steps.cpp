@@ -40,16 +40,25 @@ std::string string_pattern(const JsonFields& step) {
   return text;
 }
 
-/// Replaces a text in UTF-8 by its canonical composition (Unicode's form NFC).
-void compose(std::string& text) {
-  utf8proc_uint8_t* composed = nullptr;
+/// Returns the options of utf8proc for a normal form of Unicode, or nothing for another name.
+std::optional<int> normal_form(std::string_view name) {
+  if (name == "NFC") return UTF8PROC_COMPOSE;
+  if (name == "NFD") return UTF8PROC_DECOMPOSE;
+  if (name == "NFKC") return UTF8PROC_COMPOSE | UTF8PROC_COMPAT;
+  if (name == "NFKD") return UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT;
+  return std::nullopt;
+}
+
+/// Replaces a text in UTF-8 by a normal form of it.
+void to_normal_form(std::string& text, int form) {
+  utf8proc_uint8_t* made = nullptr;
   const utf8proc_ssize_t size =
       utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
-                   static_cast<utf8proc_ssize_t>(text.size()), &composed,
-                   static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
-  const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> owner(composed, &std::free);
+                   static_cast<utf8proc_ssize_t>(text.size()), &made,
+                   static_cast<utf8proc_option_t>(UTF8PROC_STABLE | form));
+  const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> owner(made, &std::free);
   if (size < 0) throw Error(fmt::format("cannot normalise a text: {}", utf8proc_errmsg(size)));
-  text.assign(reinterpret_cast<const char*>(composed), static_cast<std::size_t>(size));
+  text.assign(reinterpret_cast<const char*>(made), static_cast<std::size_t>(size));
 }
 
 }  // namespace
@@ -75,10 +84,10 @@ void TextSteps::read_normalizer(const JsonFields& step) {
   } else if (type == "Replace") {
     normalizers_.emplace_back([from = string_pattern(step), to = step.text("content")](
                                   std::string& text) { replace_all(text, from, to); });
-  } else if (type == "NFC") {
-    normalizers_.emplace_back(compose);
+  } else if (const auto form = normal_form(type)) {
+    normalizers_.emplace_back([form](std::string& text) { to_normal_form(text, *form); });
   } else {
-    refuse_type(step, "Prepend, Replace, NFC");
+    refuse_type(step, "Prepend, Replace, NFC, NFD, NFKC, NFKD");
   }
 }
 
@@ -180,9 +189,14 @@ void TextSteps::read_decoder(const JsonFields& step) {
   }
 }
 
-std::string TextSteps::normalise(std::string_view text, bool first) const {
+std::string TextSteps::normalise(std::string_view text) const {
   std::string result(text);
   for (const auto& normalizer : normalizers_) normalizer(result);
+  return result;
+}
+
+std::string TextSteps::mark_spaces(std::string_view text, bool first) const {
+  std::string result(text);
   if (space_.empty()) return result;
   if (space_ != " ") replace_all(result, " ", space_);
   const bool wanted = prefix_ == Prefix::always || (prefix_ == Prefix::first && first);

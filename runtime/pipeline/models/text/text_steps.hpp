@@ -25,9 +25,12 @@ class TextSteps {
   /// Returns the token that the post processor puts before a text.
   std::optional<std::int32_t> bos() const { return bos_; }
 
-  /// Returns a part of a text, normalised for the model. `first`: the part begins the text.
-  std::string normalise(std::string_view text, bool first) const;
-  /// Splits a normalised part into words. The model merges only within words.
+  /// Returns a part of a text as the `normalizer` changes it.
+  std::string normalise(std::string_view text) const;
+  /// Returns a normalised part with spaces as the pre tokenizer writes and adds them. `first`: the
+  /// part begins the text.
+  std::string mark_spaces(std::string_view text, bool first) const;
+  /// Splits such a part into words. The model merges only within words.
   std::vector<std::string_view> words(std::string_view text) const;
 
   /// Returns a token's text: as in the vocabulary, or with replacements undone.
