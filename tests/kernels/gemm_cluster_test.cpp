@@ -1,10 +1,11 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
 
-#include "tests/catalog.hpp"
-#include "tests/kernels/plan_runner.hpp"
+#include "tests/kernels/gemm_cpu.hpp"
+#include "tests/kernels/planted_fault.hpp"
 
 // Protects: FOLD=2 of `matrix`, where the blocks of a cluster add each a share of the rows, and of
 // `split_k`, where they add shares of each thread's sums: which ones, where sums are sent, and the
@@ -69,56 +70,26 @@ std::vector<Case> cases_of_split_k() {
   };
 }
 
-/// A configuration and a problem for it.
-struct Kernel {
-  Problem problem;
-  Config config;
-};
-
-Kernel kernel_of(const Problem& problem, const std::string& text) {
-  return {problem,
-          built_in("gemm").space(problem, device("hip-host:4").info()).parse(text).value()};
-}
-
-Kernel of_matrix(const Case& c) {
+/// Runs a case of `matrix` or of `split_k`, as fault_of() does.
+std::string fault_of_matrix(const Case& c, std::string_view old = {}, std::string_view text = {}) {
   const auto& [m, n, k] = c.extents;
-  return kernel_of(
+  return fault_of(
       gemm_problem(m, n, k, DType::f16, DType::f32, {{"layout", "nt"}, {"epilogue", "bias"}}),
-      fmt::format("matrix {} VA=8 VB=8 ASYNC=1 SWIZZLE=1 WALK=0 XCDS=1 FOLD=2 ALIGN=0", c.config));
+      fmt::format("matrix {} VA=8 VB=8 ASYNC=1 SWIZZLE=1 WALK=0 XCDS=1 FOLD=2 ALIGN=0", c.config),
+      old, text);
 }
 
-Kernel of_split_k(const Case& c) {
+std::string fault_of_split_k(const Case& c, std::string_view old = {}, std::string_view text = {}) {
   const auto& [m, n, k] = c.extents;
-  return kernel_of(
+  return fault_of(
       gemm_problem(m, n, k, DType::f32, DType::f32, {{"layout", "nt"}, {"epilogue", "bias"}}),
-      fmt::format("split_k {} FOLD=2", c.config));
-}
-
-/// Runs a kernel, in whose text `old`, unless it is empty, becomes `text`. Returns what is wrong.
-std::string fault_of(const Kernel& kernel, std::string_view old = {}, std::string_view text = {}) {
-  const Operation& gemm = built_in("gemm");
-  Device& on = device("hip-host:4");
-  LaunchPlan plan = gemm.plan(kernel.problem, on.info(), kernel.config).value();
-  EXPECT_EQ(plan.sources.size(), 1U);
-  if (!old.empty()) {
-    std::string& source = plan.sources[0].text;
-    const std::size_t at = source.find(old);
-    EXPECT_NE(at, std::string::npos) << "the template has changed";
-    if (at == std::string::npos) return {};
-    source.replace(at, old.size(), text);
-  }
-  const auto inputs = gemm.inputs(kernel.problem, 1);
-  const auto run = run_plan(on, plan, gemm.tensors(kernel.problem), inputs, 2);
-  if (!run) return run.failure().message;
-  if (!run->overrun.empty()) return run->overrun;
-  const Verdict verdict = gemm.reference(kernel.problem, inputs, 1)->check(run->outputs);
-  return verdict.passed ? std::string() : verdict.detail;
+      fmt::format("split_k {} FOLD=2", c.config), old, text);
 }
 
 class GemmClusters : public ::testing::TestWithParam<Case> {};
 
 TEST_P(GemmClusters, AddEachRowOnce) {
-  EXPECT_EQ(fault_of(of_matrix(GetParam())), "");
+  EXPECT_EQ(fault_of_matrix(GetParam()), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(Shares, GemmClusters, ::testing::ValuesIn(cases()),
@@ -127,27 +98,26 @@ INSTANTIATE_TEST_SUITE_P(Shares, GemmClusters, ::testing::ValuesIn(cases()),
 class SplitClusters : public ::testing::TestWithParam<Case> {};
 
 TEST_P(SplitClusters, AddEachPieceOnce) {
-  EXPECT_EQ(fault_of(of_split_k(GetParam())), "");
+  EXPECT_EQ(fault_of_split_k(GetParam()), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(Shares, SplitClusters, ::testing::ValuesIn(cases_of_split_k()),
                          [](const auto& instance) { return std::string(instance.param.name); });
 
-constexpr std::string_view overwrite = "void let_others_overwrite() const { cluster_arrive(); }";
-
 // On an H200, the block's last stores to its tiles came after what others had sent there.
 TEST(GemmClusterFaults, StoresThatComeAfterWhatIsSentAreFound) {
+  constexpr std::string_view ordered = "void let_others_overwrite() const { cluster_arrive(); }";
   constexpr std::string_view relaxed =
       "void let_others_overwrite() const { cluster_arrive_relaxed(); }";
-  EXPECT_NE(fault_of(of_matrix(cases()[2]), overwrite, relaxed), "");
-  EXPECT_NE(fault_of(of_split_k(cases_of_split_k()[2]), overwrite, relaxed), "");
+  EXPECT_NE(fault_of_matrix(cases()[2], ordered, relaxed), "");
+  EXPECT_NE(fault_of_split_k(cases_of_split_k()[2], ordered, relaxed), "");
 }
 
 TEST(GemmClusterFaults, SumsThatAreSentTooEarlyAreFound) {
-  constexpr std::string_view wait = "void await_others() const { cluster_wait(); }";
-  for (const Kernel& kernel : {of_matrix(cases()[0]), of_split_k(cases_of_split_k()[2])}) {
-    EXPECT_NE(fault_of(kernel, wait, "void await_others() const {}"), "") << kernel.config.text();
-  }
+  constexpr std::string_view waits = "void await_others() const { cluster_wait(); }";
+  constexpr std::string_view goes_on = "void await_others() const {}";
+  EXPECT_NE(fault_of_matrix(cases()[0], waits, goes_on), "");
+  EXPECT_NE(fault_of_split_k(cases_of_split_k()[2], waits, goes_on), "");
 }
 
 }  // namespace

@@ -217,7 +217,7 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
                                  : config["RESIDENT"] != 0 ? std::min(all, resident)
                                                            : all;
     product.grid =
-        grid_of_clusters(device, plan.sources[product.source], running, cluster, config["SPLIT"]);
+        clustered_grid(device, plan.sources[product.source], running, cluster, config["SPLIT"]);
     product.arguments[tiles_m] =
         static_cast<std::uint32_t>(TmaKernel::clusters_along_m(shape, config));
     product.arguments[tiles_n] =

@@ -172,7 +172,7 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
   const std::int64_t running =
       config["RESIDENT"] != 0 ? std::min(all, resident_clusters(device, cluster)) : all;
   plan.launches.push_back(
-      {0, grid_of_clusters(device, source, running, cluster, config["SPLIT"]), std::move(given)});
+      {0, clustered_grid(device, source, running, cluster, config["SPLIT"]), std::move(given)});
   return plan;
 }
 

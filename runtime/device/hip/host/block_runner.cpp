@@ -129,11 +129,7 @@ void BlockRunner::reset(greta_host::Index block) {
 void BlockRunner::start(greta_host::Index block) {
   reset(block);
   clear_shared_memory();
-  if (cluster_->blocks.size() > 1) {
-    shown_.assign(static_cast<std::size_t>(entry_->shared_end - entry_->shared), 0xFF);
-  } else {
-    shown_.clear();
-  }
+  hide_memory();
   fault_.reset();
   signal_ = 0;
   current_ = &threads_[backward_ ? 0 : waves_.back().first];  // the others run first
@@ -273,23 +269,6 @@ void BlockRunner::wait(Thread& thread, State state, greta_host::Site site) {
   thread.state = State::running;
 }
 
-void BlockRunner::meet_wave(greta_host::Thread& thread, greta_host::Site site) {
-  BlockRunner& runner = *self(thread).runner;
-  const Outside outside(runner);
-  auto& wave = static_cast<Wave&>(*thread.wave);
-  if (wave.waiting == 0) {
-    wave.site = site;
-  } else {
-    runner.check_same(self(thread), "its wave", wave.site, site);
-  }
-  wave.waiting |= std::uint64_t{1} << thread.lane;
-  if (wave.waiting == wave.live) {
-    runner.release_wave(wave);
-  } else {
-    runner.wait(self(thread), State::in_wave, site);
-  }
-}
-
 void BlockRunner::let_others_run(greta_host::Thread& thread) {
   BlockRunner& runner = *self(thread).runner;
   const Outside outside(runner);
@@ -306,49 +285,6 @@ void BlockRunner::let_others_run(greta_host::Thread& thread) {
       self(thread),
       runner.threads_[wave.first + static_cast<unsigned>(std::countr_zero(wave.ready))]);
   self(thread).state = State::running;
-}
-
-void BlockRunner::meet_block(greta_host::Thread& thread, greta_host::Site site) {
-  BlockRunner& runner = *self(thread).runner;
-  const Outside outside(runner);
-  if (runner.arrived_ == 0) {
-    runner.barrier_ = site;
-  } else {
-    runner.check_same(self(thread), "its block", runner.barrier_, site);
-  }
-  if (++runner.arrived_ == runner.count_) {
-    runner.release_block();
-  } else {
-    runner.wait(self(thread), State::at_barrier, site);
-  }
-}
-
-void BlockRunner::meet_some(greta_host::Thread& thread, unsigned id, unsigned count, bool waits,
-                            greta_host::Site site) {
-  BlockRunner& runner = *self(thread).runner;
-  if (id >= greta_host::partial_barriers) fail(thread, site, "there is no such barrier");
-  if (count == 0 || count % runner.launch_->wave_size != 0) {
-    fail(thread, site, "a barrier is for whole waves");
-  }
-  const Outside outside(runner);
-  PartialBarrier& barrier = runner.partial_barriers_[id];
-  if (barrier.arrived == 0) barrier.expected = count;
-  if (barrier.expected != count) fail(thread, site, "threads name different numbers of threads");
-  RaceDetector* const races = runner.races_.get();
-  if (races != nullptr) races->arrive(id, runner.number(self(thread)));
-  if (++barrier.arrived == count) {
-    barrier.arrived = 0;
-    for (Thread* other : std::exchange(barrier.waiting, {})) {
-      if (races != nullptr) races->leave(id, runner.number(*other));
-      runner.release(*other);
-    }
-    if (races == nullptr) return;
-    if (waits) races->leave(id, runner.number(self(thread)));
-    races->reset(id);
-  } else if (waits) {
-    barrier.waiting.push_back(&self(thread));
-    runner.wait(self(thread), State::at_barrier, site);
-  }
 }
 
 void BlockRunner::release(const Thread& thread) {
@@ -405,18 +341,6 @@ void BlockRunner::fail(greta_host::Thread& thread, greta_host::Site site, const 
   Fault fault{false, fmt::format("{}: {}, by thread {} of block {}", text(site), why,
                                  text(thread.index), text(thread.block))};
   runner.stop(std::move(fault));  // no destructors run on this stack
-}
-
-void BlockRunner::check_same(const Thread& thread, const char* group,
-                             const greta_host::Site& theirs, const greta_host::Site& mine) {
-  if (theirs.line == mine.line && theirs.what == mine.what && theirs.file == mine.file) return;
-  const bool same = theirs.line == mine.line && std::strcmp(theirs.what, mine.what) == 0 &&
-                    std::strcmp(theirs.file, mine.file) == 0;
-  if (same) return;
-  Fault fault{false,
-              fmt::format("thread {} of block {} comes to {} while others of {} wait in {}",
-                          text(thread.index), text(thread.block), text(mine), group, text(theirs))};
-  stop(std::move(fault));
 }
 
 bool BlockRunner::interrupt(int signal, const void* address) {

@@ -145,7 +145,9 @@ class BlockRunner {
   unsigned char* shown_at(const unsigned char* place);
   /// Counts a thread that arrives at the cluster's barrier in this phase, or that ends before.
   void count_arrival();
-  /// Shows the others of the cluster what the threads have written.
+  /// Shows the others of the cluster, if there are any, memory that nobody has written.
+  void hide_memory();
+  /// Shows them what the threads have written.
   void show_memory();
   /// Returns the thread that runs after `after`, or nullptr if none can run.
   Thread* next(const Thread& after);
@@ -186,6 +188,7 @@ class BlockRunner {
   /// at the cluster's barrier that were not relaxed, and what others have sent. Empty for a block
   /// that is alone.
   std::vector<unsigned char> shown_;
+  std::size_t shown_start_ = 0;  ///< place of the first byte, which is aligned as in shared memory
 
   Fiber main_;
   std::deque<Fiber> fibers_;

@@ -36,7 +36,15 @@ unsigned char* BlockRunner::place_of(const greta_host::Thread& thread, const voi
 }
 
 unsigned char* BlockRunner::shown_at(const unsigned char* place) {
-  return shown_.empty() ? nullptr : shown_.data() + (place - entry_->shared);
+  return shown_.empty() ? nullptr : shown_.data() + shown_start_ + (place - entry_->shared);
+}
+
+void BlockRunner::hide_memory() {
+  if (cluster_->blocks.size() == 1) return shown_.clear();
+  constexpr std::size_t alignment = 1024;  // the greatest that instructions ask for
+  shown_.assign(static_cast<std::size_t>(entry_->shared_end - entry_->shared) + alignment, 0xFF);
+  const auto of = [](const unsigned char* at) { return reinterpret_cast<std::uintptr_t>(at); };
+  shown_start_ = (of(entry_->shared) - of(shown_.data())) % alignment;
 }
 
 void BlockRunner::show_memory() {
@@ -124,7 +132,7 @@ void BlockRunner::arrive_in_block(greta_host::Thread& thread, unsigned rank, con
 }
 
 std::optional<Fault> BlockRunner::close() {
-  std::fill(shown_.begin(), shown_.end(), static_cast<unsigned char>(0xFF));
+  hide_memory();
   for (const auto& [place, barrier] : counted_barriers_) {
     const bool others = std::any_of(barrier.copies.begin(), barrier.copies.end(),
                                     [](const StagedChunk& copy) { return copy.thread == nullptr; });
