@@ -95,7 +95,8 @@ struct Calls {
   void (*fence)(Thread& thread);
   /// A function is called from `code`; null: the thread returns from it.
   void (*call)(Thread& thread, const void* code);
-  /// Lets the block's other waves run as far as they can before the thread goes on.
+  /// Lets the block's other waves, and the other blocks of its cluster, run as far as they can
+  /// before the thread goes on.
   void (*let_others_run)(Thread& thread);
   /// Takes a step at the barrier of the cluster.
   void (*meet_cluster)(Thread& thread, ClusterStep step, Site site);
