@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/planning/device_limits.hpp"
+#include "kernels/planning/plan.hpp"
 
 namespace greta::kernels {
 
@@ -20,6 +21,13 @@ double usable_by_clusters(const DeviceInfo& device, int blocks) {
 
 std::int64_t resident_clusters(const DeviceInfo& device, int blocks, int of_unit) {
   return std::max<std::int64_t>(1, units_of_clusters(device, blocks) * of_unit / blocks);
+}
+
+std::array<std::uint32_t, 3> clustered_grid(const DeviceInfo& device, const KernelSource& kernel,
+                                            std::int64_t count, int blocks, int slices) {
+  auto extents = grid(device, kernel, static_cast<std::uint64_t>(count), slices);
+  extents[0] *= static_cast<std::uint32_t>(blocks);
+  return extents;
 }
 
 }  // namespace greta::kernels

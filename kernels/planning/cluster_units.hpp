@@ -1,8 +1,10 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "runtime/device/device_info.hpp"
+#include "runtime/device/kernel_source.hpp"
 
 namespace greta::kernels {
 
@@ -14,6 +16,11 @@ std::int64_t units_of_clusters(const DeviceInfo& device, int blocks);
 
 /// Returns their share of all compute units.
 double usable_by_clusters(const DeviceInfo& device, int blocks);
+
+/// Returns the grid of `count` clusters of `blocks` workgroups that are neighbours along its first
+/// dimension, with `slices` along its third. There may be more.
+std::array<std::uint32_t, 3> clustered_grid(const DeviceInfo& device, const KernelSource& kernel,
+                                            std::int64_t count, int blocks, int slices);
 
 /// Returns the number of clusters that run at the same time, at least one, where each unit has
 /// `of_unit` workgroups.

@@ -187,7 +187,6 @@ TEST(AttentionWarpgroups, RandomOnesAreRightOnAdversarialInputs) {
   const Operation& attention = built_in("attention");
   DeviceInfo hopper = architecture_info("sm_90").value();
   hopper.shared_memory_bytes = device("hip-host:0").info().shared_memory_bytes;
-  hopper.architecture = device("hip-host:4").info().architecture;  // without clusters
   std::uint64_t seed = 1;
   for (const auto& [problem, config] : random_candidates(attention, hopper, "warpgroups", 16, 1)) {
     expect_right(problem, config, attention.inputs(problem, ++seed, InputStyle::adversarial));

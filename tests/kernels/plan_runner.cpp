@@ -66,9 +66,21 @@ std::string device_name(std::string id) {
   return id;
 }
 
+namespace {
+
+std::map<std::string, std::unique_ptr<Device>>& opened_devices() {
+  static std::map<std::string, std::unique_ptr<Device>> devices;
+  return devices;
+}
+
+}  // namespace
+
+void forget_device(const std::string& id) {
+  opened_devices().erase(id);
+}
+
 Device& device(const std::string& id) {
-  static std::map<std::string, std::unique_ptr<Device>> opened;
-  auto& instance = opened[id];
+  auto& instance = opened_devices()[id];
   OpenOptions options;
   options.vendor = true;
   options.cache_directory = compiled_kernels();

@@ -23,6 +23,8 @@ std::string device_name(std::string id);
 /// Returns a device, opened once for the test program; "auto" is the best one. Throws Error if
 /// there is none.
 Device& device(const std::string& id = "auto");
+/// Closes it, so that device() opens it again after a kernel has lost it.
+void forget_device(const std::string& id);
 
 /// The result of running a plan.
 struct PlanRun {

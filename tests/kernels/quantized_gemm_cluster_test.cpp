@@ -6,12 +6,11 @@
 #include "kernels/prior/predicted_config.hpp"
 #include "tests/kernels/hopper_runner.hpp"
 
-// Protects: variant `cluster` of quantized_gemm, on the sm_80 that hip-host emulates, which has no
-// clusters: each format, type, epilogue and kind of zero point, rows and columns past the ends,
-// shares that have no unit or some of another one's, several batches of a wave, and two tiles of a
-// wave. Groups of 64 and 32, in each number of sets of columns and each length of pieces. What may
-// run on GPUs without clusters, or of more rows, that clusters fill an H200, and that they are the
-// answer of short groups there.
+// Protects: variant `cluster` of quantized_gemm: each format, type, epilogue and kind of zero
+// point, rows and columns past the ends, shares that have no unit or some of another one's, several
+// batches of a wave, two tiles of a wave, and slices of clusters. Groups of 64 and 32, in each
+// number of sets of columns and each length of pieces. What may run on GPUs without clusters, or of
+// more rows, that clusters fill an H200, and that they are the answer of short groups there.
 namespace greta::test::quantized_gemm_cluster_test {
 namespace {
 
@@ -34,6 +33,23 @@ void expect_right(const char* key, const char* parameters) {
   expect_right_of_hopper(problem, config, kernels::InputStyle::plain, 1);
   for (const std::uint64_t seed : {2, 3, 4}) {
     expect_right_of_hopper(problem, config, kernels::InputStyle::adversarial, seed);
+  }
+}
+
+// Workgroups that add one tile each, several, and those of waves that share slices.
+TEST(QuantizedGemmCluster, SlicesAreRight) {
+  for (const auto& [key, parameters] : {
+           std::pair{"dtype=f16 out=f16 m=16 n=70 k=1280",
+                     "WAVES=4 SHARES=1 TN=1 UNROLL=2 SPLIT=4"},
+           {"dtype=bf16 out=f32 zeros=groups m=7 n=133 k=640",
+            "WAVES=8 SHARES=2 TN=2 UNROLL=1 SPLIT=2"},
+           {"dtype=f16 out=f32 weights=int8 group=\"32\" epilogue=bias m=3 n=140 k=1152",
+            "WAVES=8 SHARES=1 TN=1 UNROLL=1 SPLIT=8"},
+       }) {
+    const Problem problem = problem_of(key);
+    const Config config = config_of(problem, parameters);
+    expect_right_of_hopper(problem, config, kernels::InputStyle::plain, 1);
+    expect_right_of_hopper(problem, config, kernels::InputStyle::adversarial, 2);
   }
 }
 

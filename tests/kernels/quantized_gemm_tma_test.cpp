@@ -327,7 +327,6 @@ TEST(QuantizedGemmTmaProblems, RandomOnesAreRightOnAdversarialInputs) {
   std::uint64_t seed = 1;
   for (const auto& [problem, config] :
        random_candidates(operation, hopper_of_two_units(), "tma", 10, 1)) {
-    if (config["SPLIT"] > 1) continue;  // hip-host has no clusters
     expect_right_of_hopper(problem, config, kernels::InputStyle::adversarial, ++seed);
   }
 }

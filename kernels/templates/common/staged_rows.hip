@@ -27,7 +27,7 @@
 #include "common/row_cluster.hip"
 #endif
 
-#if defined(GRETA_NVIDIA)
+#if defined(GRETA_NVIDIA) || CLUSTER > 1
 #if CLUSTER > 1
 #define STAGED_CLUSTER __cluster_dims__(1, 1, CLUSTER)
 #else

@@ -45,13 +45,16 @@ struct CountedBarrier {
 
   void open(u32 arrivals) const { greta_host::counted_open(reinterpret_cast<uint64_t*>(state), arrivals); }
   void arrive() const { greta_host::counted_arrive(reinterpret_cast<uint64_t*>(state)); }
+  void arrive_at(u32 block) const {
+    greta_host::counted_arrive_at(block, reinterpret_cast<uint64_t*>(state));
+  }
   void expect(u32 bytes) const { greta_host::counted_expect(reinterpret_cast<uint64_t*>(state), bytes); }
   void wait(u32 parity) const { greta_host::counted_wait(reinterpret_cast<uint64_t*>(state), parity); }
 };
 
 // The i-th of several barriers in shared memory.
 GRETA_DEVICE CountedBarrier barrier_at(u8* first, u32 i) { return {reinterpret_cast<u64*>(first) + i}; }
-GRETA_DEVICE void show_barriers() {}
+GRETA_DEVICE void show_barriers() { greta_host::show_barriers(); }
 GRETA_DEVICE void expect_map(const TensorMap&) {}
 GRETA_DEVICE bool elected() { return lane_index() == 0; }
 
@@ -62,6 +65,15 @@ GRETA_DEVICE void copy_box(SharedMemory shared, u32 to, const TensorMap& map, u3
 GRETA_DEVICE void copy_pairs(SharedMemory shared, u32 to, const TensorMap& map, u32 column, u32 row,
                              CountedBarrier barrier) {
   copy_box(shared, to, map, column, row, barrier);
+}
+GRETA_DEVICE void copy_box_to(u32 blocks, SharedMemory shared, u32 to, const TensorMap& map,
+                              u32 column, u32 row, CountedBarrier barrier) {
+  greta_host::copy_box_to(blocks, shared.bytes, to, map, column, row,
+                          reinterpret_cast<uint64_t*>(barrier.state));
+}
+GRETA_DEVICE void copy_pairs_to(u32 blocks, SharedMemory shared, u32 to, const TensorMap& map,
+                                u32 column, u32 row, CountedBarrier barrier) {
+  copy_box_to(blocks, shared, to, map, column, row, barrier);
 }
 
 #else

@@ -242,7 +242,7 @@ GRETA_DEVICE void multiply(const float* a, const float* b, Sums& sums) {
 #else
 #define CLUSTER_OF_SLICES
 #endif
-#if (STAGES > 2 || FOLD == 2) && defined(GRETA_NVIDIA)
+#if (STAGES > 2 && defined(GRETA_NVIDIA)) || FOLD == 2
 // Registers suffice for as many workgroups as their sums and 64 others would. A quarter of a
 // multiprocessor has 512 for each lane.
 #define FITTING (512 / (TM * TN + 64) * 4 / (THREADS / 32))

@@ -216,8 +216,8 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
     const std::int64_t running = config["STREAM_K"] != 0   ? streamed.workgroups
                                  : config["RESIDENT"] != 0 ? std::min(all, resident)
                                                            : all;
-    product.grid = grid(device, plan.sources[product.source],
-                        static_cast<std::uint64_t>(running * cluster), config["SPLIT"]);
+    product.grid =
+        clustered_grid(device, plan.sources[product.source], running, cluster, config["SPLIT"]);
     product.arguments[tiles_m] =
         static_cast<std::uint32_t>(TmaKernel::clusters_along_m(shape, config));
     product.arguments[tiles_n] =

@@ -63,7 +63,10 @@ GRETA_DEVICE void copy_slice(const In* a, u8* rows, const Slice& slice, u32 m, u
       eight[i] = load_elements(a + u64(row[i]) * k + (slice.begin + unit[i]) * unit_weights + lane * 8);
     }
     GRETA_UNROLL
-    for (u32 i = 0; i < at_once; ++i) put_elements(of_lane + unit[i] * (m * row_bytes), row[i], eight[i]);
+    for (u32 i = 0; i < at_once; ++i) {
+      if (i > 0 && first + i * teams >= pieces) continue;  // another thread's piece
+      put_elements(of_lane + unit[i] * (m * row_bytes), row[i], eight[i]);
+    }
   }
 }
 

@@ -171,10 +171,8 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
   const std::int64_t all = along_m * along_n;
   const std::int64_t running =
       config["RESIDENT"] != 0 ? std::min(all, resident_clusters(device, cluster)) : all;
-  const std::int64_t workgroups = running * cluster;
   plan.launches.push_back(
-      {0, grid(device, source, static_cast<std::uint64_t>(workgroups), config["SPLIT"]),
-       std::move(given)});
+      {0, clustered_grid(device, source, running, cluster, config["SPLIT"]), std::move(given)});
   return plan;
 }
 

@@ -72,6 +72,7 @@ MatrixCores matrix_cores(std::string_view architecture) {
 bool has_clusters(std::string_view architecture) {
   constexpr std::string_view prefix = "sm_";
   int number = 0;
+  if (architecture.starts_with(host_prefix)) architecture.remove_prefix(host_prefix.size());
   if (!architecture.starts_with(prefix)) return false;
   const std::string_view digits = architecture.substr(prefix.size());
   std::from_chars(digits.data(), digits.data() + digits.size(), number);

@@ -23,7 +23,7 @@ enum class MatrixCores {
 MatrixCores matrix_cores(std::string_view architecture);
 
 /// Whether workgroups can run as a cluster and read each other's shared memory. NVIDIA GPUs can
-/// from sm_90 on; hip-host imitates no clusters.
+/// from sm_90 on, as hip-host imitates.
 bool has_clusters(std::string_view architecture);
 
 /// Whether a kernel can begin before the launch ahead of it ends, and wait for that itself (PTX:

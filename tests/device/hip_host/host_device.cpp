@@ -21,7 +21,7 @@ unsigned wave_of(Imitated device) {
 }
 
 std::string imitated_name(const ::testing::TestParamInfo<Imitated>& info) {
-  constexpr std::array names{"sm_80", "gfx942", "gfx1100", "gfx1201"};
+  constexpr std::array names{"sm_80", "gfx942", "gfx1100", "gfx1201", "sm_90"};
   return names[info.param];
 }
 

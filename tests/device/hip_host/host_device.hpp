@@ -17,7 +17,8 @@
 namespace greta::test {
 
 /// Devices of hip-host, by the architecture that they emulate.
-enum Imitated { sm_80, gfx942, gfx1100, gfx1201 };
+enum Imitated { sm_80, gfx942, gfx1100, gfx1201, sm_90 };
+/// Those whose kernels have words of their own.
 inline constexpr std::array every_imitated{sm_80, gfx942, gfx1100, gfx1201};
 
 /// Returns the number of lanes of a wave.

@@ -37,10 +37,13 @@ __attribute__((no_sanitize("address"))) void fill_unchecked(unsigned char* from,
 
 }  // namespace
 
-const greta_host::Calls BlockRunner::calls_{
-    &meet_wave,     &meet_block,   &meet_some,     &stage_copy,     &commit_copies,
-    &finish_copies, &meet_counted, &stage_counted, &await_launches, &fail,
-    &access,        &fence,        &call,          &let_others_run};
+const greta_host::Calls BlockRunner::calls_{&meet_wave,      &meet_block,     &meet_some,
+                                            &stage_copy,     &commit_copies,  &finish_copies,
+                                            &meet_counted,   &stage_counted,  &await_launches,
+                                            &fail,           &access,         &fence,
+                                            &call,           &let_others_run, &meet_cluster,
+                                            &place_in_block, &send,           &arrive_in_block,
+                                            &show_barriers};
 
 BlockRunner::BlockRunner() : main_(Fiber::of_this_thread()) {}
 BlockRunner::~BlockRunner() = default;
@@ -50,10 +53,13 @@ BlockRunner::Thread& BlockRunner::self(greta_host::Thread& thread) {
 }
 
 void BlockRunner::set_launch(const greta_host::Entry& entry, const Launch& launch,
-                             const std::function<void()>* earlier) {
+                             const std::function<void()>* earlier, Cluster& cluster,
+                             unsigned rank) {
   entry_ = &entry;
   launch_ = &launch;
   earlier_ = earlier;
+  cluster_ = &cluster;
+  rank_ = rank;
   count_ = launch.block.x * launch.block.y * launch.block.z;
   if (threads_.size() < count_) threads_.resize(count_);
   const unsigned waves = (count_ + launch.wave_size - 1) / launch.wave_size;
@@ -78,9 +84,7 @@ void BlockRunner::set_launch(const greta_host::Entry& entry, const Launch& launc
 
 // Uninitialised shared memory reads as NaN, or -1.
 void BlockRunner::clear_shared_memory() {
-  const auto* const dynamic_end = entry_->dynamic + entry_->dynamic_bytes;
-  fill_unchecked(entry_->shared, entry_->dynamic + launch_->dynamic_bytes);
-  fill_unchecked(const_cast<unsigned char*>(dynamic_end), entry_->shared_end);
+  each_part([](unsigned char* from, const unsigned char* to) { fill_unchecked(from, to); });
 }
 
 void BlockRunner::reset(greta_host::Index block) {
@@ -89,6 +93,7 @@ void BlockRunner::reset(greta_host::Index block) {
     Thread& thread = threads_[i];
     thread.index = {i % size.x, i / size.x % size.y, i / (size.x * size.y)};
     thread.block = block;
+    thread.rank = rank_;
     thread.lane = i % launch_->wave_size;
     thread.exchanges = 0;
     thread.wave = &waves_[i / launch_->wave_size];
@@ -98,6 +103,8 @@ void BlockRunner::reset(greta_host::Index block) {
     thread.runner = this;
     thread.fiber = nullptr;
     thread.state = State::unstarted;
+    thread.in_phase = false;
+    thread.cluster_phase = 0;
     thread.groups = 0;
     thread.copies.clear();
   }
@@ -111,28 +118,40 @@ void BlockRunner::reset(greta_host::Index block) {
   arrived_ = ended_ = 0;
   partial_barriers_.assign(greta_host::partial_barriers, {});
   counted_barriers_.clear();
-  if (races_) races_->start_block();
+  missing_ = count_;
+  released_ = false;
+  at_cluster_barrier_.clear();
+  if (!races_) return;
+  races_->start_block();
+  cluster_barrier_ = races_->add_barrier();
 }
 
-std::optional<Fault> BlockRunner::run(greta_host::Index block) {
+void BlockRunner::start(greta_host::Index block) {
   reset(block);
   clear_shared_memory();
+  hide_memory();
   fault_.reset();
   signal_ = 0;
-  current_ = &threads_[backward_ ? waves_.back().first : 0];
+  current_ = &threads_[backward_ ? 0 : waves_.back().first];  // the others run first
+}
+
+std::optional<Fault> BlockRunner::resume() {
+  const Wave& wave = waves_[wave_after(ready_waves_, wave_number(*current_))];
+  current_ = &threads_[wave.first + static_cast<unsigned>(std::countr_zero(wave.ready))];
   *entry_->current = current_;
-  current_->fiber = &take_fiber();
+  if (current_->fiber == nullptr) current_->fiber = &take_fiber();
   Fiber::change(main_, *current_->fiber);
   in_kernel_ = 0;
   if (signal_ != 0) fault_ = interruption();
-  if (fault_) {  // fibers stopped at arbitrary points
-    idle_.clear();
-    for (Fiber& fiber : fibers_) {
-      fiber.prepare(&fiber_body, this, static_cast<unsigned>(idle_.size()));
-      idle_.push_back(&fiber);
-    }
-  }
   return fault_;
+}
+
+void BlockRunner::abandon() {
+  idle_.clear();
+  for (Fiber& fiber : fibers_) {  // which stopped at arbitrary points
+    fiber.prepare(&fiber_body, this, static_cast<unsigned>(idle_.size()));
+    idle_.push_back(&fiber);
+  }
 }
 
 Fiber& BlockRunner::take_fiber() {
@@ -165,9 +184,8 @@ void BlockRunner::run_threads() {
     end_thread(thread);
     Thread* const other = next(thread);
     if (other == nullptr) {
-      if (ended_ != count_) stop(stuck());
       idle_.push_back(&fiber);
-      Fiber::change(fiber, main_);
+      leave(fiber);
     } else if (other->state == State::unstarted) {
       other->fiber = &fiber;
       current_ = other;
@@ -190,6 +208,7 @@ void BlockRunner::end_thread(Thread& thread) {
   wave.live &= ~bit;
   wave.ready &= ~bit;
   if (wave.waiting != 0 && wave.waiting == wave.live) release_wave(wave);
+  if (thread.cluster_phase != cluster_->phase) count_arrival();
 }
 
 void BlockRunner::release_wave(Wave& wave) {
@@ -207,6 +226,10 @@ void BlockRunner::release_block() {
   ready_waves_ = ~std::uint64_t{0} >> (64 - waves_.size());
 }
 
+unsigned BlockRunner::wave_number(const Thread& thread) const {
+  return static_cast<unsigned>(static_cast<const Wave*>(thread.wave) - waves_.data());
+}
+
 unsigned BlockRunner::wave_after(std::uint64_t waves, unsigned number) const {
   return backward_ ? preceding(waves, number) : following(waves, number);
 }
@@ -214,7 +237,7 @@ unsigned BlockRunner::wave_after(std::uint64_t waves, unsigned number) const {
 // Waves run as far as they can, one after the other.
 BlockRunner::Thread* BlockRunner::next(const Thread& after) {
   const auto* wave = static_cast<const Wave*>(after.wave);
-  const auto number = static_cast<unsigned>(wave - waves_.data());
+  const unsigned number = wave_number(after);
   if (wave->ready != 0) return &threads_[wave->first + following(wave->ready, after.lane)];
   ready_waves_ &= ~(std::uint64_t{1} << number);
   if (ready_waves_ == 0) return nullptr;
@@ -229,37 +252,32 @@ void BlockRunner::switch_to(Thread& from, Thread& to) {
   Fiber::change(*from.fiber, *to.fiber);
 }
 
+void BlockRunner::leave(Fiber& from) {
+  Fiber::change(from, main_);
+}
+
 void BlockRunner::wait(Thread& thread, State state, greta_host::Site site) {
   thread.state = state;
   thread.site = site;
   static_cast<Wave&>(*thread.wave).ready &= ~(std::uint64_t{1} << thread.lane);
   Thread* const other = next(thread);
-  if (other == nullptr) stop(stuck());
-  switch_to(thread, *other);
+  if (other == nullptr) {
+    leave(*thread.fiber);
+  } else {
+    switch_to(thread, *other);
+  }
   thread.state = State::running;
-}
-
-void BlockRunner::meet_wave(greta_host::Thread& thread, greta_host::Site site) {
-  BlockRunner& runner = *self(thread).runner;
-  const Outside outside(runner);
-  auto& wave = static_cast<Wave&>(*thread.wave);
-  if (wave.waiting == 0) {
-    wave.site = site;
-  } else {
-    runner.check_same(self(thread), "its wave", wave.site, site);
-  }
-  wave.waiting |= std::uint64_t{1} << thread.lane;
-  if (wave.waiting == wave.live) {
-    runner.release_wave(wave);
-  } else {
-    runner.wait(self(thread), State::in_wave, site);
-  }
 }
 
 void BlockRunner::let_others_run(greta_host::Thread& thread) {
   BlockRunner& runner = *self(thread).runner;
   const Outside outside(runner);
-  const auto number = static_cast<unsigned>(static_cast<Wave*>(thread.wave) - runner.waves_.data());
+  if (runner.cluster_->blocks.size() > 1) {
+    runner.leave(*self(thread).fiber);  // also to other blocks
+    self(thread).state = State::running;
+    return;
+  }
+  const unsigned number = runner.wave_number(self(thread));
   const std::uint64_t others = runner.ready_waves_ & ~(std::uint64_t{1} << number);
   if (others == 0) return;
   const Wave& wave = runner.waves_[runner.wave_after(others, number)];
@@ -267,49 +285,6 @@ void BlockRunner::let_others_run(greta_host::Thread& thread) {
       self(thread),
       runner.threads_[wave.first + static_cast<unsigned>(std::countr_zero(wave.ready))]);
   self(thread).state = State::running;
-}
-
-void BlockRunner::meet_block(greta_host::Thread& thread, greta_host::Site site) {
-  BlockRunner& runner = *self(thread).runner;
-  const Outside outside(runner);
-  if (runner.arrived_ == 0) {
-    runner.barrier_ = site;
-  } else {
-    runner.check_same(self(thread), "its block", runner.barrier_, site);
-  }
-  if (++runner.arrived_ == runner.count_) {
-    runner.release_block();
-  } else {
-    runner.wait(self(thread), State::at_barrier, site);
-  }
-}
-
-void BlockRunner::meet_some(greta_host::Thread& thread, unsigned id, unsigned count, bool waits,
-                            greta_host::Site site) {
-  BlockRunner& runner = *self(thread).runner;
-  if (id >= greta_host::partial_barriers) fail(thread, site, "there is no such barrier");
-  if (count == 0 || count % runner.launch_->wave_size != 0) {
-    fail(thread, site, "a barrier is for whole waves");
-  }
-  const Outside outside(runner);
-  PartialBarrier& barrier = runner.partial_barriers_[id];
-  if (barrier.arrived == 0) barrier.expected = count;
-  if (barrier.expected != count) fail(thread, site, "threads name different numbers of threads");
-  RaceDetector* const races = runner.races_.get();
-  if (races != nullptr) races->arrive(id, runner.number(self(thread)));
-  if (++barrier.arrived == count) {
-    barrier.arrived = 0;
-    for (Thread* other : std::exchange(barrier.waiting, {})) {
-      if (races != nullptr) races->leave(id, runner.number(*other));
-      runner.release(*other);
-    }
-    if (races == nullptr) return;
-    if (waits) races->leave(id, runner.number(self(thread)));
-    races->reset(id);
-  } else if (waits) {
-    barrier.waiting.push_back(&self(thread));
-    runner.wait(self(thread), State::at_barrier, site);
-  }
 }
 
 void BlockRunner::release(const Thread& thread) {
@@ -366,18 +341,6 @@ void BlockRunner::fail(greta_host::Thread& thread, greta_host::Site site, const 
   Fault fault{false, fmt::format("{}: {}, by thread {} of block {}", text(site), why,
                                  text(thread.index), text(thread.block))};
   runner.stop(std::move(fault));  // no destructors run on this stack
-}
-
-void BlockRunner::check_same(const Thread& thread, const char* group,
-                             const greta_host::Site& theirs, const greta_host::Site& mine) {
-  if (theirs.line == mine.line && theirs.what == mine.what && theirs.file == mine.file) return;
-  const bool same = theirs.line == mine.line && std::strcmp(theirs.what, mine.what) == 0 &&
-                    std::strcmp(theirs.file, mine.file) == 0;
-  if (same) return;
-  Fault fault{false,
-              fmt::format("thread {} of block {} comes to {} while others of {} wait in {}",
-                          text(thread.index), text(thread.block), text(mine), group, text(theirs))};
-  stop(std::move(fault));
 }
 
 bool BlockRunner::interrupt(int signal, const void* address) {

@@ -27,9 +27,10 @@ struct Fault {
 /// threads wait for each other: all live lanes of a wave must meet in the same operation, all
 /// threads of the block at the same barrier, and those at a partial barrier must name one number of
 /// threads. Waves run in the order of their numbers, and backward in every other block, so that the
-/// order hides fewer missing waits.
+/// order hides fewer missing waits. ClusterRunner runs blocks.
 class BlockRunner {
  public:
+  struct Cluster;
   BlockRunner();
   ~BlockRunner();
   BlockRunner(const BlockRunner&) = delete;
@@ -42,15 +43,28 @@ class BlockRunner {
     const ElfSummary* summary = nullptr;  ///< of the library
   };
 
-  /// Sets the launch for the following calls of run(). `earlier` runs the launch ahead of it, if
-  /// that has not run; it is null or empty where there is none. All must outlive these calls.
+  /// Sets the launch for the following blocks, which are those of this rank in their clusters.
+  /// `earlier` runs the launch ahead of it, if that has not run; it is null or empty where there is
+  /// none. All must outlive the blocks.
   void set_launch(const greta_host::Entry& entry, const Launch& launch,
-                  const std::function<void()>* earlier);
-  std::optional<Fault> run(greta_host::Index block);
+                  const std::function<void()>* earlier, Cluster& cluster, unsigned rank);
+  /// Makes the block ready to run, once those before it have ended or were abandoned.
+  void start(greta_host::Index block);
+  /// Runs a block that is ready() until no thread of it can go on, or lets other blocks run.
+  std::optional<Fault> resume();
+  /// Whether a thread can go on.
+  bool ready() const { return ready_waves_ != 0; }
+  bool ended() const { return ended_ == count_; }
+  /// Returns what the threads of a block wait for that has not ended and is not ready().
+  Fault stuck() const;
+  /// Takes the shared memory of a block that has ended away from the others of its cluster.
+  std::optional<Fault> close();
+  /// Forgets a block that will not be run to its end.
+  void abandon();
 
   /// Ends the running block. Call it only in a signal handler, on the OS thread of this runner.
-  /// Returns false if no kernel code was running. Otherwise it does not return, and run() returns a
-  /// fault.
+  /// Returns false if no kernel code was running. Otherwise it does not return, and resume()
+  /// returns a fault.
   bool interrupt(int signal, const void* address);
   /// Writes the running thread, if any, to standard error. Call it only in a signal handler.
   void report() const;
@@ -76,8 +90,17 @@ class BlockRunner {
   static void let_others_run(greta_host::Thread& thread);
   static void meet_counted(greta_host::Thread& thread, const void* barrier,
                            greta_host::CountedStep step, unsigned value, greta_host::Site site);
-  static void stage_counted(greta_host::Thread& thread, const void* barrier, void* to,
-                            const unsigned char* from, greta_host::Site site);
+  static void stage_counted(greta_host::Thread& thread, unsigned rank, const void* barrier,
+                            void* to, const unsigned char* from, greta_host::Site site);
+  static void meet_cluster(greta_host::Thread& thread, greta_host::ClusterStep step,
+                           greta_host::Site site);
+  static const void* place_in_block(greta_host::Thread& thread, unsigned rank, const void* own,
+                                    greta_host::Site site);
+  static void send(greta_host::Thread& thread, unsigned rank, const void* barrier, void* to,
+                   const unsigned char* from, greta_host::Site site);
+  static void arrive_in_block(greta_host::Thread& thread, unsigned rank, const void* barrier,
+                              greta_host::Site site);
+  static void show_barriers(greta_host::Thread& thread);
   static void await_launches(greta_host::Thread& thread);
   static void fail(greta_host::Thread& thread, greta_host::Site site, const char* why);
   static void access(greta_host::Thread& thread, const void* at, unsigned bytes,
@@ -90,6 +113,9 @@ class BlockRunner {
   void run_threads();
   void reset(greta_host::Index block);
   void clear_shared_memory();
+  /// Calls use(from, to) with the parts of shared memory that the kernel may use.
+  template <typename Use>
+  void each_part(Use use) const;
   /// Marks a thread as waiting, and runs others until it can continue.
   void wait(Thread& thread, State state, greta_host::Site site);
   void end_thread(Thread& thread);
@@ -99,20 +125,42 @@ class BlockRunner {
   void release_wave(Wave& wave);
   void release_block();
   void release(const Thread& thread);
-  /// Returns the barrier at a place of shared memory. Ends the block if there is none.
+  /// Returns the barrier at a place of shared memory. Ends the block of the thread if there is
+  /// none, or if the thread is of another block to which it was not shown.
   CountedBarrier& counted(greta_host::Thread& thread, const void* barrier, greta_host::Site site);
+  /// Counts an arrival of a thread of this block or of another one, which expects so many bytes.
+  void arrive(greta_host::Thread& thread, CountedBarrier& at, unsigned bytes,
+              greta_host::Site site);
+  struct StagedChunk;
+  void stage(CountedBarrier& at, const StagedChunk& chunk);
   /// Ends a phase for which all have arrived and all bytes were copied.
   void end_phase(CountedBarrier& barrier);
+  /// Returns the block of the thread's cluster that has this rank. Ends the thread's block if there
+  /// is none, or if it has ended.
+  static BlockRunner& block_of(greta_host::Thread& thread, unsigned rank, greta_host::Site site);
+  /// Returns the place that `own` of the thread's block is in this block.
+  unsigned char* place_of(const greta_host::Thread& thread, const void* own) const;
+  /// Returns what the others of the cluster see at a place of shared memory; null for a block that
+  /// is alone.
+  unsigned char* shown_at(const unsigned char* place);
+  /// Counts a thread that arrives at the cluster's barrier in this phase, or that ends before.
+  void count_arrival();
+  /// Shows the others of the cluster, if there are any, memory that nobody has written.
+  void hide_memory();
+  /// Shows them what the threads have written.
+  void show_memory();
   /// Returns the thread that runs after `after`, or nullptr if none can run.
   Thread* next(const Thread& after);
   /// Returns the wave of these that runs after wave `number`.
   unsigned wave_after(std::uint64_t waves, unsigned number) const;
   void switch_to(Thread& from, Thread& to);
+  /// Makes resume() return. The thread of `from`, if it can go on, does so after the next call.
+  void leave(Fiber& from);
+  unsigned wave_number(const Thread& thread) const;
   Fiber& take_fiber();
   [[noreturn]] void stop(Fault fault);
   void check_same(const Thread& thread, const char* group, const greta_host::Site& theirs,
                   const greta_host::Site& mine);
-  Fault stuck() const;
   std::string describe(State state) const;
   Fault interruption() const;
 
@@ -129,6 +177,18 @@ class BlockRunner {
   std::vector<PartialBarrier> partial_barriers_;
   std::map<const void*, CountedBarrier> counted_barriers_;
   std::unique_ptr<RaceDetector> races_;  ///< null unless the kernel is built to find races
+
+  Cluster* cluster_ = nullptr;
+  unsigned rank_ = 0;
+  unsigned missing_ = 0;   ///< threads that the cluster's barrier waits for in this phase
+  bool released_ = false;  ///< an arrival in this phase was not relaxed
+  std::vector<Thread*> at_cluster_barrier_;
+  unsigned cluster_barrier_ = 0;  ///< number of the cluster's barrier, of the race detector
+  /// Shared memory as the others of the cluster see it: what was written before the last arrivals
+  /// at the cluster's barrier that were not relaxed, and what others have sent. Empty for a block
+  /// that is alone.
+  std::vector<unsigned char> shown_;
+  std::size_t shown_start_ = 0;  ///< place of the first byte, which is aligned as in shared memory
 
   Fiber main_;
   std::deque<Fiber> fibers_;

@@ -35,12 +35,20 @@ struct BlockRunner::Copy {
   std::array<unsigned char, 16> data;
 };
 
+/// The blocks of a cluster, by rank, and its barrier.
+struct BlockRunner::Cluster {
+  std::vector<BlockRunner*> blocks;
+  unsigned phase = 1;
+};
+
 struct BlockRunner::Thread : greta_host::Thread {
   BlockRunner* runner;
   Fiber* fiber;
   State state;
-  greta_host::Site site;  ///< where it waits
-  unsigned groups;        ///< number of committed groups of copies
+  bool in_phase;           ///< has arrived at the cluster's barrier and not waited since
+  unsigned cluster_phase;  ///< in which it arrived there last; 0: never
+  greta_host::Site site;   ///< where it waits
+  unsigned groups;         ///< number of committed groups of copies
   std::vector<Copy> copies;
 };
 
@@ -59,21 +67,31 @@ struct BlockRunner::PartialBarrier {
   std::vector<Thread*> waiting{};
 };
 
+/// Bytes that are written when the phase of a barrier ends.
+struct BlockRunner::StagedChunk {
+  Thread* thread;        ///< that started the copy; null if it was sent, or is of another block
+  unsigned char* to;     ///< null: the block's own store comes after it
+  unsigned char* shown;  ///< its place in what the cluster sees, where it is written, too; or null
+  std::array<unsigned char, 16> data;
+};
+
 /// A barrier in shared memory that counts arrivals and copied bytes (PTX: mbarrier).
 struct BlockRunner::CountedBarrier {
-  struct StagedChunk {
-    Thread* thread;  ///< that started the copy
-    void* to;
-    std::array<unsigned char, 16> data;
-  };
   unsigned arrivals = 0;  ///< of each phase
   unsigned pending = 0;   ///< of the current phase
   std::uint64_t expected_bytes = 0;
   unsigned parity = 0;  ///< of the current phase
   unsigned number = 0;  ///< the race detector's
+  bool shown = false;   ///< to the other blocks of the cluster
   std::deque<StagedChunk> copies{};
   std::vector<Thread*> waiting{};
 };
+
+template <typename Use>
+void BlockRunner::each_part(Use use) const {
+  use(entry_->shared, entry_->dynamic + launch_->dynamic_bytes);
+  use(entry_->dynamic + entry_->dynamic_bytes, entry_->shared_end);
+}
 
 /// Marks the scope in which a kernel's call is served. A signal must not interrupt it.
 class BlockRunner::Outside {

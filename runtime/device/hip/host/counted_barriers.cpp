@@ -13,13 +13,18 @@ BlockRunner::CountedBarrier& BlockRunner::counted(greta_host::Thread& thread, co
                                                   greta_host::Site site) {
   const auto found = counted_barriers_.find(barrier);
   if (found == counted_barriers_.end()) fail(thread, site, "there is no open barrier");
+  if (self(thread).runner != this && !found->second.shown) {
+    fail(thread, site, "the other block has not shown the barrier");
+  }
   return found->second;
 }
 
 void BlockRunner::end_phase(CountedBarrier& barrier) {
-  for (const CountedBarrier::StagedChunk& copy : barrier.copies) {
-    std::memcpy(copy.to, copy.data.data(), copy.data.size());
-    if (!races_) continue;
+  for (const StagedChunk& copy : barrier.copies) {
+    for (unsigned char* const to : {copy.to, copy.shown}) {
+      if (to != nullptr) std::memcpy(to, copy.data.data(), copy.data.size());
+    }
+    if (!races_ || copy.thread == nullptr) continue;
     const unsigned copier = number(*copy.thread);
     races_->finish(copier, copy.to, static_cast<unsigned>(copy.data.size()));
     races_->arrive_counted(barrier.number, copier);
@@ -59,30 +64,45 @@ void BlockRunner::meet_counted(greta_host::Thread& thread, const void* barrier,
     }
     return;
   }
+  runner.arrive(thread, at, step == CountedStep::expect ? value : 0, site);
+}
+
+void BlockRunner::arrive(greta_host::Thread& thread, CountedBarrier& at, unsigned bytes,
+                         greta_host::Site site) {
   if (at.pending == 0) fail(thread, site, "more threads arrive than the barrier counts");
-  if (runner.races_) runner.races_->arrive_counted(at.number, runner.number(known));
-  if (step == CountedStep::expect) at.expected_bytes += value;
+  if (races_ && self(thread).runner == this) {
+    races_->arrive_counted(at.number, number(self(thread)));
+  }
+  at.expected_bytes += bytes;
   --at.pending;
   if (at.pending > 0) return;
   const std::uint64_t copied = at.copies.size() * std::uint64_t{16};
   if (copied > at.expected_bytes) fail(thread, site, "more bytes are copied than it expects");
-  if (copied == at.expected_bytes) runner.end_phase(at);
+  if (copied == at.expected_bytes) end_phase(at);
 }
 
-void BlockRunner::stage_counted(greta_host::Thread& thread, const void* barrier, void* to,
-                                const unsigned char* from, greta_host::Site site) {
+void BlockRunner::stage_counted(greta_host::Thread& thread, unsigned rank, const void* barrier,
+                                void* to, const unsigned char* from, greta_host::Site site) {
   Thread& known = self(thread);
-  BlockRunner& runner = *known.runner;
-  const Outside outside(runner);
-  CountedBarrier& at = runner.counted(thread, barrier, site);
-  if (runner.races_) {
+  const Outside outside(*known.runner);
+  BlockRunner& target = block_of(thread, rank, site);
+  CountedBarrier& at = target.counted(thread, target.place_of(thread, barrier), site);
+  const bool own = &target == known.runner;
+  if (target.races_ && own) {
     const void* const code = __builtin_return_address(0);
-    runner.check(runner.races_->stage(runner.number(known), to, 16, code));
+    target.check(target.races_->stage(target.number(known), to, 16, code));
   }
-  std::memset(to, 0xFF, 16);
-  auto& copy = at.copies.emplace_back(CountedBarrier::StagedChunk{&known, to, {}});
-  std::copy_n(from, copy.data.size(), copy.data.begin());
-  if (at.pending == 0 && at.copies.size() * 16 == at.expected_bytes) runner.end_phase(at);
+  StagedChunk chunk{own ? &known : nullptr, target.place_of(thread, to), nullptr, {}};
+  std::copy_n(from, chunk.data.size(), chunk.data.begin());
+  target.stage(at, chunk);
+}
+
+void BlockRunner::stage(CountedBarrier& at, const StagedChunk& chunk) {
+  for (unsigned char* const to : {chunk.to, chunk.shown}) {
+    if (to != nullptr) std::memset(to, 0xFF, chunk.data.size());
+  }
+  at.copies.push_back(chunk);
+  if (at.pending == 0 && at.copies.size() * chunk.data.size() == at.expected_bytes) end_phase(at);
 }
 
 }  // namespace greta::device::hip::host

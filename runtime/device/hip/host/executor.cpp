@@ -14,19 +14,23 @@ namespace greta::device::hip::host {
 struct Executor::Run {
   Run(const Job& its_job, const std::function<void()>& its_earlier)
       : job(its_job), earlier(its_earlier) {
-    const greta_host::Index grid = job.launch.grid;
-    blocks = std::uint64_t{grid.x} * grid.y * grid.z;
+    const greta_host::Index grid = job.launch.grid, of = job.library->entry().cluster;
+    rows = {grid.x / of.x, grid.y / of.y, grid.z / of.z};
+    clusters = std::uint64_t{rows.x} * rows.y * rows.z;
   }
 
   const Job& job;
   const std::function<void()>& earlier;
-  std::uint64_t blocks = 0;
+  greta_host::Index rows{};  ///< clusters along each dimension of the grid
+  std::uint64_t clusters = 0;
   std::atomic<std::uint64_t> next{0};
   unsigned working = 0;        ///< number of OS threads that work on it
   std::optional<Fault> fault;  ///< the first fault
 };
 
 namespace {
+
+constexpr unsigned for_earlier_workers = 1;
 
 unsigned usable_processors() {
   cpu_set_t allowed;
@@ -44,7 +48,7 @@ Executor& Executor::instance() {
 }
 
 Executor& Executor::for_earlier() {
-  static auto* const executor = new Executor(1, instance().workers());
+  static auto* const executor = new Executor(for_earlier_workers, instance().workers());
   return *executor;
 }
 
@@ -59,7 +63,7 @@ Executor::Executor(unsigned workers, unsigned first) : first_(first) {
 }
 
 void Executor::work(unsigned number) {
-  BlockRunner runner;
+  ClusterRunner runner;
   const FaultGuard guard(runner);
   std::unique_lock lock(mutex_);
   for (;;) {
@@ -68,7 +72,7 @@ void Executor::work(unsigned number) {
     ++run.working;
     workers_[number].run = &run;
     lock.unlock();
-    run_blocks(run, runner, number);
+    run_clusters(run, runner, number);
     lock.lock();
     workers_[number].run = nullptr;
     if (const auto at = std::find(runs_.begin(), runs_.end(), &run); at != runs_.end()) {
@@ -78,28 +82,34 @@ void Executor::work(unsigned number) {
   }
 }
 
-void Executor::run_blocks(Run& run, BlockRunner& runner, unsigned number) {
+void Executor::run_clusters(Run& run, ClusterRunner& runner, unsigned number) {
   const auto fail = [&](Fault fault) {
-    run.next = run.blocks;
+    run.next = run.clusters;
     const std::lock_guard lock(mutex_);
     if (!run.fault) run.fault = std::move(fault);
   };
-  const auto entry = run.job.library->copy(first_ + number);
-  if (!entry) return fail({false, entry.failure().message});
-  runner.set_launch(**entry, run.job.launch, &run.earlier);
-  const greta_host::Index grid = run.job.launch.grid;
+  const greta_host::Index of = run.job.library->entry().cluster;
+  std::vector<const greta_host::Entry*> copies;
+  for (unsigned rank = 0; rank < of.x * of.y * of.z; ++rank) {
+    const unsigned threads = instance().workers() + for_earlier_workers;
+    const auto copy = run.job.library->copy(rank * threads + first_ + number);
+    if (!copy) return fail({false, copy.failure().message});
+    copies.push_back(*copy);
+  }
+  runner.set_launch(copies, run.job.launch, &run.earlier);
   // Blocks have no order. From the last on, what one writes in another one's place remains: not in
   // all launches, and in a launch again if it is repeated. Sanitizers' reports name the first
   // block.
-  const bool backward = run.blocks % 2 == 0 && !run.job.library->summary().symbolized;
+  const bool backward = run.clusters % 2 == 0 && !run.job.library->summary().symbolized;
   for (;;) {
     const std::uint64_t begun = run.next++;
-    if (begun >= run.blocks) return;
-    const std::uint64_t i = backward ? run.blocks - 1 - begun : begun;
-    const greta_host::Index block{
-        static_cast<unsigned>(i % grid.x), static_cast<unsigned>(i / grid.x % grid.y),
-        static_cast<unsigned>(i / (static_cast<std::uint64_t>(grid.x) * grid.y))};
-    if (auto fault = runner.run(block)) return fail(std::move(*fault));
+    if (begun >= run.clusters) return;
+    const std::uint64_t i = backward ? run.clusters - 1 - begun : begun;
+    const auto [x, y, z] = run.rows;
+    const greta_host::Index first{
+        static_cast<unsigned>(i % x) * of.x, static_cast<unsigned>(i / x % y) * of.y,
+        static_cast<unsigned>(i / (static_cast<std::uint64_t>(x) * y)) * of.z};
+    if (auto fault = runner.run(first)) return fail(std::move(*fault));
   }
 }
 
@@ -108,7 +118,7 @@ std::optional<Fault> Executor::run(const Job& job, const std::atomic<bool>& canc
   Run run(job, earlier);
   std::unique_lock lock(mutex_);
   runs_.push_back(&run);
-  if (run.blocks == 1) {
+  if (run.clusters == 1) {
     more_.notify_one();
   } else {
     more_.notify_all();
@@ -119,7 +129,7 @@ std::optional<Fault> Executor::run(const Job& job, const std::atomic<bool>& canc
   // A signal has no effect while a kernel's call is served, so it is sent repeatedly.
   while (!done_.wait_for(lock, std::chrono::milliseconds(20), finished)) {
     if (!cancelled) continue;
-    run.next = run.blocks;
+    run.next = run.clusters;
     for (const Worker& worker : workers_) {
       if (worker.run == &run) pthread_kill(worker.thread, stop_signal);
     }

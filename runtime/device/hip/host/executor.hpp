@@ -12,12 +12,12 @@
 #include <optional>
 #include <vector>
 
-#include "runtime/device/hip/host/block_runner.hpp"
+#include "runtime/device/hip/host/cluster_runner.hpp"
 #include "runtime/device/hip/host/library.hpp"
 
 namespace greta::device::hip::host {
 
-/// A kernel launch, whose blocks run in parallel and in any order.
+/// A kernel launch, whose clusters run in parallel and in any order, each on one OS thread.
 struct Job {
   std::shared_ptr<Library> library;
   BlockRunner::Launch launch;
@@ -50,12 +50,12 @@ class Executor {
   /// `first` is the number of the first worker among those of all executors.
   Executor(unsigned workers, unsigned first);
   void work(unsigned number);
-  void run_blocks(Run& run, BlockRunner& runner, unsigned number);
+  void run_clusters(Run& run, ClusterRunner& runner, unsigned number);
 
   const unsigned first_;
   std::mutex mutex_;
   std::condition_variable more_, done_;
-  std::deque<Run*> runs_;  ///< runs with unassigned blocks
+  std::deque<Run*> runs_;  ///< runs with unassigned clusters
   std::vector<Worker> workers_;
 };
 

@@ -5,7 +5,7 @@
 #include <array>
 #include <mutex>
 
-#include "runtime/device/hip/host/block_runner.hpp"
+#include "runtime/device/hip/host/cluster_runner.hpp"
 #include "runtime/device/hip/host/sanitizer.hpp"
 
 namespace greta::device::hip::host {
@@ -18,7 +18,7 @@ namespace {
 constexpr std::array faults{SIGSEGV, SIGBUS, SIGFPE, SIGILL};
 constexpr std::size_t signal_stack_bytes = std::size_t{64} << 10;
 
-thread_local BlockRunner* running = nullptr;
+thread_local ClusterRunner* running = nullptr;
 
 struct sigaction& earlier(int signal) {
   static std::array<struct sigaction, 65> all{};
@@ -66,7 +66,7 @@ void install() {
 
 }  // namespace
 
-FaultGuard::FaultGuard(BlockRunner& runner)
+FaultGuard::FaultGuard(ClusterRunner& runner)
     : stack_(std::make_unique<std::byte[]>(signal_stack_bytes)) {
   static std::once_flag installed;
   std::call_once(installed, install);

@@ -7,7 +7,7 @@
 
 namespace greta::device::hip::host {
 
-class BlockRunner;
+class ClusterRunner;
 
 /// While this object exists, a hardware exception in a kernel on the calling OS thread (an access
 /// to an illegal address, a division by zero) ends the kernel's block instead of the process.
@@ -15,7 +15,7 @@ class BlockRunner;
 /// process, all of them are: it reports the location of the access and ends the process.
 class FaultGuard {
  public:
-  explicit FaultGuard(BlockRunner& runner);
+  explicit FaultGuard(ClusterRunner& runner);
   ~FaultGuard();
   FaultGuard(const FaultGuard&) = delete;
   FaultGuard& operator=(const FaultGuard&) = delete;

@@ -11,6 +11,7 @@ Functions functions();
 constexpr int device_count = 5;
 
 constexpr unsigned max_block_threads = 1024;
+constexpr unsigned max_cluster_blocks = 16;
 
 /// Returns the architecture that a device imitates, e.g. "sm_80".
 const char* imitated(int device);

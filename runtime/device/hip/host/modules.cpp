@@ -115,6 +115,12 @@ hipError_t push_launch(hipFunction_t function, greta_host::Index grid, greta_hos
   if (job->arguments.size() < entry.argument_bytes || grid.x == 0 || grid.y == 0 || grid.z == 0) {
     return hipErrorInvalidValue;
   }
+  const greta_host::Index of = entry.cluster;
+  const std::uint64_t blocks = std::uint64_t{of.x} * of.y * of.z;
+  if (blocks == 0 || blocks > max_cluster_blocks || grid.x % of.x != 0 || grid.y % of.y != 0 ||
+      grid.z % of.z != 0) {
+    return explain(hipErrorInvalidValue, "the grid has no whole clusters, or they are too large");
+  }
   return push(stream, [&] {
     const auto run = [job](Execution& execution, Executor& executor,
                            const std::function<void()>& earlier) {

@@ -58,6 +58,13 @@ enum class CountedStep : unsigned char {
   wait,    ///< waits until the phase of parity `value` has ended
 };
 
+/// What a thread does at the barrier of its cluster.
+enum class ClusterStep : unsigned char {
+  arrive,          ///< arrives; those that wait see what the thread has written before
+  arrive_relaxed,  ///< arrives, and orders nothing
+  wait,            ///< waits until all threads of the cluster that have not ended have arrived
+};
+
 /// What kernels call.
 struct Calls {
   /// All live lanes of the wave arrive before any goes on.
@@ -75,9 +82,10 @@ struct Calls {
   /// Takes a step at a counted barrier.
   void (*meet_counted)(Thread& thread, const void* barrier, CountedStep step, unsigned value,
                        Site site);
-  /// Writes 16 bytes to `to` when the barrier's phase ends.
-  void (*stage_counted)(Thread& thread, const void* barrier, void* to, const unsigned char* from,
-                        Site site);
+  /// Writes 16 bytes to `to` when the barrier's phase ends, both in the shared memory of the block
+  /// of the cluster that has this rank.
+  void (*stage_counted)(Thread& thread, unsigned rank, const void* barrier, void* to,
+                        const unsigned char* from, Site site);
   /// Waits for the launch ahead of this one, where that has not run yet.
   void (*await_launches)(Thread& thread);
   /// Ends the block, and the launch with a failure. Does not return.
@@ -87,8 +95,20 @@ struct Calls {
   void (*fence)(Thread& thread);
   /// A function is called from `code`; null: the thread returns from it.
   void (*call)(Thread& thread, const void* code);
-  /// Lets the block's other waves run as far as they can before the thread goes on.
+  /// Lets the block's other waves, and the other blocks of its cluster, run as far as they can
+  /// before the thread goes on.
   void (*let_others_run)(Thread& thread);
+  /// Takes a step at the barrier of the cluster.
+  void (*meet_cluster)(Thread& thread, ClusterStep step, Site site);
+  /// Returns where a thread reads what is at `own` in the shared memory of the block of that rank.
+  const void* (*place_in_block)(Thread& thread, unsigned rank, const void* own, Site site);
+  /// The same as stage_counted, by a store of this thread and not by a copy.
+  void (*send)(Thread& thread, unsigned rank, const void* barrier, void* to,
+               const unsigned char* from, Site site);
+  /// Arrives at a counted barrier of the block of that rank.
+  void (*arrive_in_block)(Thread& thread, unsigned rank, const void* barrier, Site site);
+  /// Shows the block's counted barriers to the others of its cluster.
+  void (*show_barriers)(Thread& thread);
 };
 
 /// Barriers that a block has for some of its threads.
@@ -104,6 +124,7 @@ struct Launch {
 struct Thread {
   Index index;
   Index block;
+  unsigned rank;       ///< of the block in its cluster
   unsigned lane;       ///< within its wave
   unsigned exchanges;  ///< meetings of the wave that it has been to
   Wave* wave;
@@ -124,6 +145,7 @@ struct Entry {
   unsigned char* shared;   ///< all shared memory of the library, the dynamic one included
   unsigned char* shared_end;
   bool finds_races;  ///< built with GRETA_HOST_RACES
+  Index cluster;     ///< blocks of a cluster along each dimension of the grid
 };
 
 }  // namespace greta_host

@@ -72,12 +72,14 @@ inline void counted_expect(uint64_t* barrier, unsigned bytes, Site site = here("
 inline void counted_wait(uint64_t* barrier, unsigned parity, Site site = here("counted_wait")) {
   current->calls->meet_counted(*current, barrier, CountedStep::wait, parity, site);
 }
-/// PTX cp.async.bulk.tensor.2d, or 3d for a map of rows in pairs: copies the box that starts at
-/// this column and row to byte `start` of `shared`, a multiple of 128, and adds its bytes to the
-/// barrier's. It is seen when the barrier's phase has ended. Which chunks of a line trade places is
-/// told by where the line is: `shared` is aligned to 1024 bytes.
-inline void copy_box(unsigned char* shared, unsigned start, const TensorMap& map, unsigned column,
-                     unsigned row, uint64_t* barrier, Site site = here("copy_box")) {
+/// PTX cp.async.bulk.tensor.2d, or 3d for a map of rows in pairs, with .multicast::cluster: copies
+/// the box that starts at this column and row to byte `start` of `shared`, a multiple of 128, and
+/// adds its bytes to the barrier's, in each block of the cluster whose bit of `blocks` is set. It
+/// is seen when the barrier's phase has ended. Which chunks of a line trade places is told by where
+/// the line is: `shared` is aligned to 1024 bytes.
+inline void copy_box_to(unsigned blocks, unsigned char* shared, unsigned start,
+                        const TensorMap& map, unsigned column, unsigned row, uint64_t* barrier,
+                        Site site = here("copy_box_to")) {
   const unsigned plain = map.plain_bytes;
   if (start % 128 != 0) fail(site, "the target is not aligned to 128 bytes");
   const bool pairs = map.pair_bytes != 0;
@@ -99,9 +101,17 @@ inline void copy_box(unsigned char* shared, unsigned start, const TensorMap& map
             pairs ? line / 2 * map.row_bytes + line % 2 * map.pair_bytes : line * map.row_bytes;
         staged[i] = inside ? map.matrix[place + at * size + i % size] : 0;
       }
-      current->calls->stage_counted(*current, barrier, to, staged, site);
+      for (unsigned rank = 0; blocks >> rank != 0; ++rank) {
+        if ((blocks >> rank & 1) == 0) continue;
+        current->calls->stage_counted(*current, rank, barrier, to, staged, site);
+      }
     }
   }
+}
+/// The same to this block alone.
+inline void copy_box(unsigned char* shared, unsigned start, const TensorMap& map, unsigned column,
+                     unsigned row, uint64_t* barrier, Site site = here("copy_box")) {
+  copy_box_to(1U << current->rank, shared, start, map, column, row, barrier, site);
 }
 /// PTX cp.async.wait_all: committed or not.
 inline void copy_wait_all() {

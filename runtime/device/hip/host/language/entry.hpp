@@ -57,7 +57,7 @@ struct Kernel<kernel> {
 
   static void run(const unsigned char* arguments) { Build<count>::Type::run(arguments); }
 
-  static constexpr Entry entry(const char* name) {
+  static constexpr Entry entry(const char* name, Index cluster) {
     return {name,
             GRETA_HOST,
             &run,
@@ -67,7 +67,8 @@ struct Kernel<kernel> {
             GRETA_HOST_DYNAMIC_BYTES,
             &greta_host_shared,
             &greta_host_shared_end,
-            finds_races};
+            finds_races,
+            cluster};
   }
 };
 
@@ -76,4 +77,4 @@ struct Kernel<kernel> {
 /// Stands after the kernel's text. The kernel may be the instantiation of a template.
 #define GRETA_HOST_ENTRY(name, ...)                                                            \
   extern "C" __attribute__((visibility("default"))) const greta_host::Entry greta_host_entry = \
-      greta_host::Kernel<&__VA_ARGS__>::entry(name);
+      greta_host::Kernel<&__VA_ARGS__>::entry(name, greta_host::cluster_dims<0>);

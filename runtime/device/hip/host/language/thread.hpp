@@ -18,6 +18,12 @@
 #define __constant__ __attribute__((section("greta_constant"), used))
 #define __shared__ static
 #define __launch_bounds__(...)
+// Ends the declaration that it stands in, and begins it again.
+#define __cluster_dims__(x, y, z)                                            \
+  greta_host_no_kernel();                                                    \
+  template <>                                                                \
+  inline constexpr ::greta_host::Index greta_host::cluster_dims<0>{x, y, z}; \
+  extern "C" void
 #define __forceinline__ inline __attribute__((always_inline))
 #define __noinline__ __attribute__((noinline))
 #define __align__(bytes) __attribute__((aligned(bytes)))
@@ -42,6 +48,10 @@ extern unsigned char greta_host_shared_end __asm__("_end");
 }
 
 namespace greta_host {
+
+/// The blocks of a cluster of the kernel, <0>, unless it has __cluster_dims__.
+template <int>
+inline constexpr Index cluster_dims{1, 1, 1};
 
 // Not in zero-initialised memory.
 __attribute__((section(".data"))) inline Thread* current = nullptr;
