@@ -68,19 +68,6 @@ void mix_in_ties(HostTensor& tensor, std::mt19937_64& random) {
   }
 }
 
-/// Makes the elements of some rows halves of the scale, which lie between two integers.
-void mix_in_halves(HostTensor& tensor, double scale, std::mt19937_64& random) {
-  constexpr int most = 128;
-  for (std::int64_t row = 0; row < tensor.spec.rows; ++row) {
-    if (uniform_below(random, 2) != 0) continue;
-    for (std::int64_t col = 0; col < tensor.spec.cols; ++col) {
-      const auto halves = 2 * static_cast<int>(uniform_below(random, 2 * most + 4)) - 2 * most - 3;
-      store_element(tensor.spec.dtype, tensor.data.data(),
-                    static_cast<std::size_t>(row * tensor.spec.cols + col), halves * scale / 2);
-    }
-  }
-}
-
 }  // namespace
 
 HostTensor input(const Problem& problem, const TensorSpec& spec, std::uint64_t seed) {
@@ -101,8 +88,8 @@ void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64
     if (is_scale(tensor.spec)) {
       const double scales[] = {0,       -1, 0x1p-149, 0x1p-127, 0x1p-126, 0x1p-100,
                                0x1p-10, 1,  0x1p20,   0x1p126,  0x1p127,  infinity};
-      // Two thirds of the draws leave the scale in its range, half of these make it a power of two.
-      const std::uint64_t draw = uniform_below(random, 3 * std::size(scales));
+      // Half of the draws leave the scale in its range, half of these make it a power of two.
+      const std::uint64_t draw = uniform_below(random, 2 * std::size(scales));
       const double power = std::exp2(std::round(std::log2(tensor.at(0))));
       if (draw < std::size(scales) || draw % 2 == 0) {
         store_element(DType::f32, tensor.data.data(), 0,
@@ -117,9 +104,6 @@ void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64
     const bool has_rows = tensor.spec.rows > 1 || !shape.norm();  // and not a norm's weight
     if (has_rows) mix_in_special_values(tensor, shape.fused == Fused::none, random);
   }
-  const HostTensor& last = inputs.back();
-  if (shape.fused == Fused::none && is_scale(last.spec) && last.at(0) >= 0x1p-10 && last.at(0) <= 1)
-    mix_in_halves(inputs.front(), last.at(0), random);
 }
 
 }  // namespace greta::kernels::quantize
