@@ -1,6 +1,7 @@
 #include "kernels/sampling/small_problems.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <random>
 #include <set>
@@ -32,6 +33,15 @@ int lost_extents(const Problem& problem, const Problem& given) {
     lost += problem.dims[i].second == 1 && given.dims[i].second > 1 ? 1 : 0;
   }
   return lost;
+}
+
+/// Returns an extent in parts of this length, half of the time one or two elements next to whole
+/// parts, where loops of kernels end.
+std::int64_t extent_at_parts(std::int64_t part, std::mt19937_64& random) {
+  constexpr std::int64_t rests[] = {-1, 1, 1, 2};
+  const std::int64_t extent = extent_in_parts(part, random);
+  if (extent < part || uniform_below(random, 2) == 0) return extent;
+  return extent / part * part + rests[uniform_below(random, std::size(rests))];
 }
 
 /// Returns the plan of another problem if the configuration runs the same kernels on it.
@@ -142,14 +152,14 @@ void SmallProblems::draw(const Config& config, const LaunchPlan& plan, const Ext
     for (std::size_t j = 0; j < problem.dims.size(); ++j) {
       auto& extent = problem.dims[j].second;
       if (is_deep && !fixed_[j]) {
-        extent = j == deep ? extent_in_parts(one_of(parts[j]), random)
+        extent = j == deep ? extent_at_parts(one_of(parts[j]), random)
                            : operation_.dimensions[j].least +
                                  static_cast<std::int64_t>(uniform_below(random, 3));
         continue;
       }
       if (!chance(1 + i % 3, fixed_[j] ? 32 : 4)) continue;
       if (!parts[j].empty() && chance(1, 2)) {
-        extent = extent_in_parts(one_of(parts[j]), random);
+        extent = extent_at_parts(one_of(parts[j]), random);
         continue;
       }
       const auto less = static_cast<std::int64_t>(1 + uniform_below(random, 24));
