@@ -39,6 +39,12 @@ std::optional<DivisionCase> case_of(const Division& division) {
   return division.extent % division.part == 0 ? DivisionCase::whole : DivisionCase::rest;
 }
 
+int log2_of_parts(const Division& division) {
+  int size = 0;
+  while (size < 4 && division.part << size < division.extent) ++size;
+  return size;
+}
+
 std::vector<Feature> problem_features(const Operation& operation, const Problem& problem,
                                       std::string_view variant) {
   std::vector<Feature> list;

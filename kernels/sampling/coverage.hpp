@@ -32,6 +32,8 @@ std::vector<Feature> cases(std::string_view variant, const Division& division, s
 enum class DivisionCase { whole, rest, less };
 /// Returns nothing for parts of length 1, none of which can be incomplete.
 std::optional<DivisionCase> case_of(const Division& division);
+/// Returns log2 of the number of parts, rounded up; at most 4.
+int log2_of_parts(const Division& division);
 
 /// Returns those features of a choice of this variant that depend only on the problem.
 std::vector<Feature> problem_features(const Operation& operation, const Problem& problem,

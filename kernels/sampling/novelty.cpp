@@ -25,13 +25,6 @@ void each_pair(const Config& config, Use use) {
   }
 }
 
-/// Returns log2 of the number of parts, rounded up; at most 4.
-int log2_of_parts(const Division& division) {
-  int size = 0;
-  while (size < 4 && division.part << size < division.extent) ++size;
-  return size;
-}
-
 /// Calls use(number) for each division's number of parts, with each parameter that is 0, 1 or 2.
 template <typename Use>
 void each_depth(const Variant& variant, const ProblemShape& shape, const Config& config, Use use) {

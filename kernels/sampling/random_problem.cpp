@@ -41,22 +41,6 @@ std::int64_t long_extent(std::mt19937_64& random) {
   return one_in(2, random) ? extent : extent / 64 * 64;
 }
 
-/// Returns 1, 2, 4 … or 32 whole parts, or these and a rest, which often is some eighths of a part,
-/// or one or two elements more or less than parts, or at most one part.
-std::int64_t extent_in_parts(std::int64_t part, std::mt19937_64& random) {
-  const std::int64_t whole = part << between(0, 5, random);
-  switch (uniform_below(random, 4)) {
-    case 0:
-      if (one_in(2, random)) return whole + part * between(1, 7, random) / 8;
-      if (one_in(2, random)) return std::max<std::int64_t>(1, whole + between(-2, 2, random));
-      return whole + between(0, part - 1, random);
-    case 1:
-      return between(1, part, random);
-    default:
-      return whole;
-  }
-}
-
 std::int64_t draw_extent(const Dimension& dimension, const Problem& so_far, std::int64_t part,
                          std::mt19937_64& random) {
   if (has_few_extents(dimension)) return between(dimension.least, dimension.most, random);
@@ -144,6 +128,20 @@ std::int64_t varied_extent(const Dimension& dimension, std::int64_t extent, cons
 }
 
 }  // namespace
+
+std::int64_t extent_in_parts(std::int64_t part, std::mt19937_64& random) {
+  const std::int64_t whole = part << between(0, 5, random);
+  switch (uniform_below(random, 4)) {
+    case 0:
+      if (one_in(2, random)) return whole + part * between(1, 7, random) / 8;
+      if (one_in(2, random)) return std::max<std::int64_t>(1, whole + between(-2, 2, random));
+      return whole + between(0, part - 1, random);
+    case 1:
+      return between(1, part, random);
+    default:
+      return whole;
+  }
+}
 
 bool WorkLimit::allows(const Operation& operation, const Problem& problem) const {
   if (operation.fully_checked && !operation.fully_checked(problem)) return false;

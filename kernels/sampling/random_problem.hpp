@@ -24,6 +24,10 @@ struct WorkLimit {
   bool allows(const Operation& operation, const Problem& problem) const;
 };
 
+/// Returns 1, 2, 4 … or 32 whole parts, or these and a rest, which often is some eighths of a part,
+/// or one or two elements more or less than parts, or at most one part.
+std::int64_t extent_in_parts(std::int64_t part, std::mt19937_64& random);
+
 /// Draws a small problem of these types and attributes with random extents and strides. Extents are
 /// tiny, multiples of tile sizes, or arbitrary. Sometimes one extent is long and the others are
 /// short, so that it can be divided into many parts. If `part` is not 0, many extents consist of

@@ -1,6 +1,7 @@
 #include "kernels/sampling/small_problems.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <random>
 #include <set>
@@ -32,6 +33,15 @@ int lost_extents(const Problem& problem, const Problem& given) {
     lost += problem.dims[i].second == 1 && given.dims[i].second > 1 ? 1 : 0;
   }
   return lost;
+}
+
+/// Returns an extent in parts of this length, half of the time one or two elements next to whole
+/// parts, where loops of kernels end.
+std::int64_t extent_at_parts(std::int64_t part, std::mt19937_64& random) {
+  constexpr std::int64_t rests[] = {-1, 1, 1, 2};
+  const std::int64_t extent = extent_in_parts(part, random);
+  if (extent < part || uniform_below(random, 2) == 0) return extent;
+  return extent / part * part + rests[uniform_below(random, std::size(rests))];
 }
 
 /// Returns the plan of another problem if the configuration runs the same kernels on it.
@@ -102,15 +112,33 @@ bool SmallProblems::reaches_text(std::size_t dimension, const Config& config,
   return other_kernels;
 }
 
-// Replaces extents by those of a random problem, or reduces them slightly. Extents that are
-// compiled into the kernels mostly stay, since changing one changes all kernels.
+std::vector<std::vector<std::int64_t>> SmallProblems::parts_of(const Config& config) const {
+  std::vector<std::vector<std::int64_t>> parts(problem_.dims.size());
+  const Variant& variant = operation_.variant(config.variant);
+  if (!variant.divisions) return parts;
+  for (const Division& one : variant.divisions(operation_.shape(problem_), config)) {
+    for (std::size_t j = 0; j < parts.size(); ++j) {
+      if (one.part > 1 && one.extent == problem_.dims[j].second) parts[j].push_back(one.part);
+    }
+  }
+  return parts;
+}
+
+// Replaces extents by those of a random problem, or by the configuration's own parts, or reduces
+// them slightly; in a quarter of the problems, one extent has parts and the others are tiny, so
+// that it may have many. Extents that are compiled into the kernels mostly stay, since changing one
+// changes all kernels.
 void SmallProblems::draw(const Config& config, const LaunchPlan& plan, const Extent& extent) {
   const WorkLimit& limit = extent.limit;
   const auto values = free_values(config, plan);
   for (std::size_t i = 0; i < problem_.dims.size(); ++i) {
     fixed_.push_back(reaches_text(i, config, plan));
   }
+  const auto parts = parts_of(config);
   std::mt19937_64 random(seed_);
+  const auto one_of = [&](const std::vector<std::int64_t>& list) {
+    return list[uniform_below(random, list.size())];
+  };
   const auto chance = [&](std::uint64_t share, std::uint64_t of) {
     return uniform_below(random, of) < share;
   };
@@ -119,9 +147,21 @@ void SmallProblems::draw(const Config& config, const LaunchPlan& plan, const Ext
     const auto part = chance(1, 3) ? std::int64_t{16} << uniform_below(random, 5) : 0;
     const Problem other =
         random_problem(operation_, {problem.dtype, problem.out_dtype}, {}, limit, random, part);
+    const auto deep = static_cast<std::size_t>(uniform_below(random, problem.dims.size()));
+    const bool is_deep = !fixed_[deep] && !parts[deep].empty() && chance(1, 2);
     for (std::size_t j = 0; j < problem.dims.size(); ++j) {
       auto& extent = problem.dims[j].second;
+      if (is_deep && !fixed_[j]) {
+        extent = j == deep ? extent_at_parts(one_of(parts[j]), random)
+                           : operation_.dimensions[j].least +
+                                 static_cast<std::int64_t>(uniform_below(random, 3));
+        continue;
+      }
       if (!chance(1 + i % 3, fixed_[j] ? 32 : 4)) continue;
+      if (!parts[j].empty() && chance(1, 2)) {
+        extent = extent_at_parts(one_of(parts[j]), random);
+        continue;
+      }
       const auto less = static_cast<std::int64_t>(1 + uniform_below(random, 24));
       // Kernels are specialised for stores of four elements and for wide loads.
       const std::int64_t step = chance(1, 2) ? 4 : 1;
@@ -136,6 +176,7 @@ void SmallProblems::draw(const Config& config, const LaunchPlan& plan, const Ext
     for (int halvings = 0; halvings < 40 && !limit.allows(operation_, problem); ++halvings) {
       const auto j = static_cast<std::size_t>(uniform_below(random, problem.dims.size()));
       auto& extent = problem.dims[j].second;
+      if (is_deep && j == deep && halvings < 20) continue;
       if (!fixed_[j] && extent / 2 >= operation_.dimensions[j].least) extent /= 2;
     }
     if (operation_.checks.odd > 0 && i % 2 == 0) make_odd(problem);
@@ -179,8 +220,10 @@ std::vector<std::size_t> SmallProblems::feature_indices(const Problem& problem) 
 // Features of parameters are those of the given problem, so only cases of divisions depend on the
 // configuration.
 int SmallProblems::gain(const Drawn& drawn, const std::vector<Division>& divisions,
-                        const Seen& seen) const {
+                        const Seen& seen, std::optional<std::size_t> deep) const {
+  constexpr int of_parts = 16;
   int gain = -drawn.lost_extents;
+  if (deep) gain += of_parts * log2_of_parts(divisions[*deep]);
   for (const std::size_t one : drawn.features) gain += seen.features[one] ? 0 : worth_[one];
   for (std::size_t i = 0; i < divisions.size(); ++i) {
     const auto one = case_of(divisions[i]);
@@ -199,11 +242,14 @@ void SmallProblems::see(const std::vector<std::size_t>& features,
 
 std::vector<std::size_t> SmallProblems::in_order(
     const std::vector<bool>& tried, bool odd, const std::vector<std::vector<Division>>& divisions,
-    const Seen& seen) const {
+    const Seen& seen, bool deep) const {
+  std::optional<std::size_t> deepest;
+  if (deep && !divisions.empty() && !divisions.front().empty())
+    deepest = mix64(seed_) % divisions.front().size();
   std::vector<std::pair<int, std::size_t>> order;  // gain, index
   for (std::size_t i = 0; i < drawn_.size(); ++i) {
     if (!tried[i] && (!odd || drawn_[i].odd)) {
-      order.emplace_back(gain(drawn_[i], divisions[i], seen), i);
+      order.emplace_back(gain(drawn_[i], divisions[i], seen, deepest), i);
     }
   }
   std::stable_sort(order.begin(), order.end(),
@@ -227,7 +273,8 @@ std::vector<SmallProblem> SmallProblems::with_kernels_of(const Config& config,
   while (chosen.size() < count) {
     const bool wants_odd = odd && chosen.size() < operation_.checks.odd;
     const std::size_t before = chosen.size();
-    for (const std::size_t i : in_order(tried, wants_odd, divisions, seen)) {
+    for (const std::size_t i :
+         in_order(tried, wants_odd, divisions, seen, count > 1 && chosen.size() + 1 == count)) {
       tried[i] = true;
       const bool again = std::any_of(chosen.begin(), chosen.end(), [&](const SmallProblem& one) {
         return one.problem == drawn_[i].problem;

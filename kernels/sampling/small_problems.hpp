@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -24,8 +25,9 @@ struct SmallProblem {
 
 /// Small problems on which configurations run the same compiled kernels as on a given problem, but
 /// with other cases: incomplete parts where the given problem has none, other factors, other
-/// numbers of rows and heads. They expose kernels that are correct only on the given problem, e.g.
-/// because it has no incomplete parts.
+/// numbers of rows and heads, and more parts. They expose kernels that are correct only on the
+/// given problem, e.g. because it has no incomplete parts, or so few that no buffer is filled
+/// again.
 class SmallProblems {
  public:
   /// What is drawn, before some are chosen.
@@ -49,7 +51,8 @@ class SmallProblems {
 
   /// Returns at most `count` problems with plans whose kernels are those of `plan`, the plan of the
   /// given problem and `config`. The first have odd extents if the operation wants so
-  /// (Operation::checks). Returns fewer if extents and attributes are compiled into the kernels.
+  /// (Operation::checks), the last of several has many parts of a division that the seed picks.
+  /// Returns fewer if extents and attributes are compiled into the kernels.
   std::vector<SmallProblem> with_kernels_of(const Config& config, const LaunchPlan& plan,
                                             std::size_t count) const;
 
@@ -61,6 +64,8 @@ class SmallProblems {
   };
   std::vector<FreeValue> free_values(const Config& config, const LaunchPlan& plan) const;
   bool reaches_text(std::size_t dimension, const Config& config, const LaunchPlan& plan) const;
+  /// Returns for each dimension the lengths of parts into which the configuration divides it.
+  std::vector<std::vector<std::int64_t>> parts_of(const Config& config) const;
   void draw(const Config& config, const LaunchPlan& plan, const Extent& extent);
   void keep(Problem problem);
   /// Whether a dimension has other extents with the same kernels.
@@ -81,11 +86,14 @@ class SmallProblems {
     std::vector<bool> features;
     std::set<std::pair<std::size_t, DivisionCase>> cases;  ///< by position of the division
   };
-  int gain(const Drawn& drawn, const std::vector<Division>& divisions, const Seen& seen) const;
-  /// Returns the indices of problems that have not been tried, the best first.
+  /// `deep`: a division of which many parts count before all else.
+  int gain(const Drawn& drawn, const std::vector<Division>& divisions, const Seen& seen,
+           std::optional<std::size_t> deep) const;
+  /// Returns the indices of problems that have not been tried, the best first. `deep`: with many
+  /// parts of a division that the seed picks.
   std::vector<std::size_t> in_order(const std::vector<bool>& tried, bool odd,
                                     const std::vector<std::vector<Division>>& divisions,
-                                    const Seen& seen) const;
+                                    const Seen& seen, bool deep) const;
   static void see(const std::vector<std::size_t>& features, const std::vector<Division>& divisions,
                   Seen& seen);
 

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "kernels/model/problem_rules.hpp"
@@ -88,6 +89,32 @@ TEST(SmallProblems, AttendWithOtherKeysThanQueriesAndGroupedHeads) {
   };
   EXPECT_TRUE(any([](const Problem& p) { return p.dim("q") != p.dim("kv"); }));
   EXPECT_TRUE(any([](const Problem& p) { return p.dim("heads") != p.dim("kv_heads"); }));
+}
+
+/// Buffers are filled again, and sums scaled late, only after several parts of the configuration's
+/// own length, which the given problem does not have.
+TEST(SmallProblems, TheLastHasManyPartsOfADivisionThatTheSeedPicks) {
+  const auto most_parts = [](const char* key) {
+    const Problem problem = Problem::parse(key).value();
+    const Operation& operation = built_in(problem.op);
+    const Config config = operation.default_config(problem, device);
+    const LaunchPlan plan = operation.plan(problem, device, config).value();
+    std::map<std::string, std::int64_t> most;
+    for (std::uint64_t seed = 0; seed < 12; ++seed) {
+      const SmallProblems some(operation, problem, device, seed, config, plan,
+                               {.limit = {1e6, 256 << 10}, .most_drawn = 40, .attempts = 250});
+      const auto chosen = some.with_kernels_of(config, plan, 2);
+      if (chosen.empty()) continue;
+      const ProblemShape shape = operation.shape(chosen.back().problem);
+      for (const Division& one : operation.variant(config.variant).divisions(shape, config))
+        most[one.name] = std::max(most[one.name], one.extent / one.part);
+    }
+    return most;
+  };
+  EXPECT_GE(most_parts("attention dtype=f16 out=f16 mask=causal batch=1 heads=4 kv_heads=4 q=64 "
+                       "kv=128 dim=64")["kv"],
+            12);
+  EXPECT_GE(most_parts("gemm dtype=f16 out=f16 m=64 n=64 k=64")["k"], 8);
 }
 
 TEST(SmallProblems, AreWithinALimitOfTheirOwn) {

@@ -118,7 +118,7 @@ Result<void> LocalEvaluator::check_others(const Problem& problem, const Config& 
   // the time.
   const SmallProblems others(
       operation, problem, info_, seed, config, candidate.plan,
-      {.limit = {1e6, 64 << 10}, .most_drawn = 40, .attempts = 250, .most_threads = 1 << 13});
+      {.limit = {1e6, 256 << 10}, .most_drawn = 40, .attempts = 250, .most_threads = 1 << 13});
   Stream& stream = open_->warm_timer->stream();
   InputStyle style = limits.inputs;
   InputSeed drawn = seed;

@@ -93,11 +93,12 @@ class KeyRows {
 };
 
 /// Whole tiles of keys that fit, one more or one less: all keys, those that the first or the last
-/// causal query sees, or those before its window.
+/// causal query sees, or those before its window, or those before a tree's queries.
 std::int64_t length_at_edge(const Shape& s, std::int64_t part, std::mt19937_64& random) {
   const std::int64_t tile =
       part > 1 && below(random, 4) > 0 ? part : std::int64_t{16} << below(random, 4);
-  const std::int64_t before = (s.causal && below(random, 4) > 0 ? s.queries - 1 : 0) +
+  const std::int64_t newest = s.causal ? s.queries - 1 : s.queries;
+  const std::int64_t before = (below(random, 4) >= (s.causal ? 1 : 2) ? newest : 0) +
                               (below(random, 2) == 0 ? s.window : 0);
   const std::int64_t most = std::max<std::int64_t>(0, (s.capacity - before) / tile);
   const std::int64_t edge = before + below(random, most + 1) * tile + below(random, 3) - 1;
@@ -196,7 +197,7 @@ Seen seen_by(const Shape& s, std::int64_t valid, std::int64_t queries, std::int6
 /// Points a query at one of the valid keys: its score is above the others, or far above, which
 /// tells whether the query sees this key, however many it sees. The key is the first or the last
 /// one that it sees, the one before or after, one of the last `queries` (which may be nodes of a
-/// tree), or any.
+/// tree), the first of these, or any.
 void point_query(const Shape& s, Rows& q, std::int64_t row, const Rows& k, const KeyRows& rows,
                  std::int64_t valid, std::int64_t queries, Seen seen, std::mt19937_64& random) {
   // Kernels may scale their sums again only for much greater scores.
@@ -204,7 +205,8 @@ void point_query(const Shape& s, Rows& q, std::int64_t row, const Rows& k, const
   const double score = sizes[below(random, 4)];
   const std::int64_t keys[] = {seen.end - 1,         seen.end,
                                seen.first,           seen.first - 1,
-                               below(random, valid), valid - 1 - below(random, queries)};
+                               below(random, valid), valid - 1 - below(random, queries),
+                               valid - queries};
   const std::int64_t key =
       rows.row(std::clamp<std::int64_t>(keys[below(random, std::ssize(keys))], 0, valid - 1));
   double squares = 0;

@@ -63,20 +63,25 @@ void mix_in_special_values(HostTensor& x, std::mt19937_64& random) {
 }
 
 /// Few values in some rows, so that many tokens are equal. With the longest step, only tokens of
-/// the largest one have a weight, and sums of weights are exact.
+/// the largest one have a weight, and sums of weights are exact; with the shortest one, neighbours
+/// differ by the least distance. Other rows have logits at all distances that have a weight, so
+/// that borders lie in any bin of a histogram, or in none.
 void mix_in_levels(HostTensor& x, std::mt19937_64& random) {
   for (std::int64_t row = 0; row < x.spec.rows; ++row) {
-    if (uniform_below(random, 4) != 0) continue;
-    const double step = one_of({0, 0.25, 0.6931471805599453, 1, 40}, random);
+    if (uniform_below(random, 3) != 0) continue;
+    const double step = one_of({0, 0x1p-24, 0.25, 0.6931471805599453, 1, 40}, random);
     const std::uint64_t levels = 1 + uniform_below(random, 4);
+    const bool spread = uniform_below(random, 2) == 0;
     for (std::int64_t col = 0; col < x.spec.cols; ++col) {
+      const auto index = static_cast<std::size_t>(row * x.spec.cols + col);
+      if (spread) {
+        store(x, index, -30 * uniform(random));
+        continue;
+      }
       const std::uint64_t level = uniform_below(random, levels);
       // Powers of 2 are at borders of histograms' bins (put_border()).
       const double power = std::exp2(-static_cast<double>(uniform_below(random, 16)));
-      store(x, static_cast<std::size_t>(row * x.spec.cols + col),
-            step > 0     ? -step * static_cast<double>(level)
-            : level == 0 ? 0
-                         : -power);
+      store(x, index, step > 0 ? -step * static_cast<double>(level) : level == 0 ? 0 : -power);
     }
   }
 }
@@ -174,10 +179,13 @@ void vary_settings(const Problem& problem, const HostTensor& x, HostTensor& sett
                    std::mt19937_64& random) {
   const auto cols = static_cast<double>(problem.dim("cols"));
   for (std::size_t i = 0; i < settings.spec.elements(); i += 4) {
-    const std::uint64_t kind = uniform_below(random, 4);
-    if (kind == 1) put_border(x, static_cast<std::int64_t>(i / 4), settings, random);
-    if (kind <= 1) continue;
-    store(settings, i, one_of({1, 0.7, 1.5, 0, 1e-3, 100, -1, nan, infinity, 1e-30}, random));
+    const std::uint64_t kind = uniform_below(random, 5);
+    if (kind == 0) continue;
+    if (kind <= 2) {
+      put_border(x, static_cast<std::int64_t>(i / 4), settings, random);
+      continue;
+    }
+    store(settings, i, one_of({1, 0.7, 1.5, 0, 1e-3, 100, -1, nan, infinity, 1e-30, 1e36}, random));
     const double top_k =
         one_of({0, 1, 2, 5, 50, 3000, cols / 2, cols - 1, cols, 1e9, nan, -3}, random);
     if (uniform_below(random, 2) == 0) store(settings, i + 1, top_k);
