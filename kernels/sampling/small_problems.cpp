@@ -125,7 +125,7 @@ std::vector<std::vector<std::int64_t>> SmallProblems::parts_of(const Config& con
 }
 
 // Replaces extents by those of a random problem, or by the configuration's own parts, or reduces
-// them slightly; in a quarter of the problems, one extent has parts and the others are tiny, so
+// them slightly; in up to half of the problems, one extent has parts and the others are tiny, so
 // that it may have many. Extents that are compiled into the kernels mostly stay, since changing one
 // changes all kernels.
 void SmallProblems::draw(const Config& config, const LaunchPlan& plan, const Extent& extent) {

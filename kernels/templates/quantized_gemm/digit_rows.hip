@@ -3,8 +3,8 @@
 // A finite element of f16 is a multiple of 2^-24 below 2^16, which six digits represent exactly. bf16 has too
 // many exponents for that. So each unit of 128 elements has a power of two that brings its largest element
 // below 2^16, and elements down to 2^-17 are multiples of 2^-24 then. Zeros have digits, too. Others have
-// none: infinities, NaN, and of bf16 what is more than 2^32 times smaller than the largest element of its
-// unit, or at least 2^104.
+// none: infinities, NaN, and of bf16 what is more than 2^32 times smaller than the power of two of the largest
+// element of its unit, below 2^-113, or at least 2^104.
 #pragma once
 
 #include "common/byte_types.hip"

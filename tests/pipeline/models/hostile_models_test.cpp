@@ -72,22 +72,14 @@ class HostileModels : public testing::Test {
   TemporaryFolder folder_;
 };
 
-// A checkpoint of experts may have tens of thousands of tensors in a file.
-TEST(ModelJson, ManyObjectsTakeTimeInProportion) {
-  const auto seconds = [](int count) {
-    std::string text = "{\"metadata\": {}";
-    for (int i = 0; i < count; ++i) text += fmt::format(", \"tensor {}\": {{\"shape\": []}}", i);
-    text += '}';
-    double least = 1e9;
-    for (int i = 0; i < 3; ++i) {
-      const auto start = std::chrono::steady_clock::now();
-      EXPECT_EQ(parse_json(text, "header").size(), static_cast<std::size_t>(count) + 1);
-      const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-      least = std::min(least, took.count());
-    }
-    return least;
-  };
-  EXPECT_LT(seconds(32000), 30 * seconds(4000));
+// A checkpoint of experts may have tens of thousands of tensors in a file. In quadratic time, this
+// test reaches its limit of time.
+TEST(ModelJson, ManyObjectsAreRead) {
+  constexpr std::size_t count = 300'000;
+  std::string text = "{\"metadata\": {}";
+  for (std::size_t i = 0; i < count; ++i) text += fmt::format(", \"tensor {}\": {{\"n\": []}}", i);
+  text += '}';
+  EXPECT_EQ(parse_json(text, "header").size(), count + 1);
 }
 
 TEST_F(HostileModels, MutatedGgufsAreReadOrRefused) {

@@ -289,6 +289,13 @@ TEST_F(JsonTokenizer, TokensStripSpaces) {
   file["added_tokens"].erase(2);
   const std::string spaces(300000, ' ');
   EXPECT_EQ(tokenizer(true, true)->encode(spaces + "<|end|>" + spaces, false), (Ids{263}));
+  file["added_tokens"].push_back(special(264, "\n"));
+  for (const char* side : {"lstrip", "rstrip"}) {
+    file["added_tokens"][2]["lstrip"] = file["added_tokens"][2]["rstrip"] = false;
+    file["added_tokens"][2][side] = true;
+    const Ids ids = load(file)->encode(std::string(300000, '\n'), false);
+    EXPECT_EQ(ids, Ids(300000, 264));
+  }
 }
 
 // Tokens that are marked `normalized` are found in normalised texts, as what becomes of themselves.

@@ -154,6 +154,13 @@ void BlockRunner::abandon() {
   }
 }
 
+void BlockRunner::release_stacks(std::size_t kept) {
+  while (fibers_.size() > kept) {
+    std::erase(idle_, &fibers_.back());
+    fibers_.pop_back();
+  }
+}
+
 Fiber& BlockRunner::take_fiber() {
   if (idle_.empty()) {
     const bool sanitized = address_sanitizer().loaded();

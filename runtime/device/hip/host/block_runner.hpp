@@ -61,6 +61,8 @@ class BlockRunner {
   std::optional<Fault> close();
   /// Forgets a block that will not be run to its end.
   void abandon();
+  /// Frees stacks of threads beyond this number. No block may be running.
+  void release_stacks(std::size_t kept);
 
   /// Ends the running block. Call it only in a signal handler, on the OS thread of this runner.
   /// Returns false if no kernel code was running. Otherwise it does not return, and resume()

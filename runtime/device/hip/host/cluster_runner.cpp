@@ -51,6 +51,13 @@ std::optional<Fault> ClusterRunner::run(greta_host::Index first) {
   return fault;
 }
 
+void ClusterRunner::release_stacks() {
+  constexpr std::size_t kept = 256;
+  for (const auto& runner : runners_) {
+    runner->release_stacks(runner == runners_.front() ? kept : 0);
+  }
+}
+
 std::optional<Fault> ClusterRunner::run_blocks(unsigned draw) {
   const auto count = static_cast<unsigned>(cluster_->blocks.size());
   const unsigned step = draw % 2 == 0 ? 1 : count - 1;

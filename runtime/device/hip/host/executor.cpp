@@ -11,18 +11,30 @@
 
 namespace greta::device::hip::host {
 
+namespace {
+
+/// Stacks of threads of all workers of a launch. Each takes two of the 65,530 mappings that Linux
+/// allows a process by default (vm.max_map_count), beside those that idle workers keep.
+constexpr std::uint64_t most_stacks = 12'000;
+
+}  // namespace
+
 struct Executor::Run {
   Run(const Job& its_job, const std::function<void()>& its_earlier)
       : job(its_job), earlier(its_earlier) {
     const greta_host::Index grid = job.launch.grid, of = job.library->entry().cluster;
     rows = {grid.x / of.x, grid.y / of.y, grid.z / of.z};
     clusters = std::uint64_t{rows.x} * rows.y * rows.z;
+    const greta_host::Index block = job.launch.block;
+    const std::uint64_t threads = std::uint64_t{of.x} * of.y * of.z * block.x * block.y * block.z;
+    workers = static_cast<unsigned>(std::max<std::uint64_t>(most_stacks / threads, 1));
   }
 
   const Job& job;
   const std::function<void()>& earlier;
   greta_host::Index rows{};  ///< clusters along each dimension of the grid
   std::uint64_t clusters = 0;
+  unsigned workers = 1;  ///< the first ones may work on it
   std::atomic<std::uint64_t> next{0};
   unsigned working = 0;        ///< number of OS threads that work on it
   std::optional<Fault> fault;  ///< the first fault
@@ -67,12 +79,18 @@ void Executor::work(unsigned number) {
   const FaultGuard guard(runner);
   std::unique_lock lock(mutex_);
   for (;;) {
-    more_.wait(lock, [this] { return !runs_.empty(); });
-    Run& run = *runs_.front();
+    auto next = runs_.end();
+    more_.wait(lock, [&] {
+      next = std::find_if(runs_.begin(), runs_.end(),
+                          [&](const Run* run) { return number < run->workers; });
+      return next != runs_.end();
+    });
+    Run& run = **next;
     ++run.working;
     workers_[number].run = &run;
     lock.unlock();
     run_clusters(run, runner, number);
+    runner.release_stacks();
     lock.lock();
     workers_[number].run = nullptr;
     if (const auto at = std::find(runs_.begin(), runs_.end(), &run); at != runs_.end()) {
@@ -118,7 +136,7 @@ std::optional<Fault> Executor::run(const Job& job, const std::atomic<bool>& canc
   Run run(job, earlier);
   std::unique_lock lock(mutex_);
   runs_.push_back(&run);
-  if (run.clusters == 1) {
+  if (run.clusters == 1 && run.workers >= workers()) {
     more_.notify_one();
   } else {
     more_.notify_all();

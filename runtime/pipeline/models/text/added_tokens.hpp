@@ -17,8 +17,8 @@ namespace greta::runtime {
 /// Unicode's property White_Space.
 std::size_t leading_space(std::string_view text);
 std::size_t trailing_space(std::string_view text);
-/// Returns whether a text begins, or ends, with a letter, a mark, a digit or a connector: what
-/// regular expressions of Unicode call a word's character.
+/// Returns whether a text begins, or ends, with a letter, a mark, a digit or a connector, of which
+/// words consist.
 bool begins_in_word(std::string_view text);
 bool ends_in_word(std::string_view text);
 
@@ -60,9 +60,14 @@ class AddedTokens {
       const std::string_view before = text.substr(0, at), after = text.substr(at + length);
       at += length;
       if (how.whole_word && (ends_in_word(before) || begins_in_word(after))) continue;
-      end_part(before.size() - (how.strips_left ? trailing_space(before) : 0));
+      const std::string_view beside = before.substr(std::min(begin, before.size()));
+      end_part(before.size() - (how.strips_left ? trailing_space(beside) : 0));
       token(id);
-      begin = at + (how.strips_right ? leading_space(after) : 0);
+      if (!how.strips_right) {
+        begin = at;
+      } else if (begin < at) {  // else white space around the token was taken to its end
+        begin = at + leading_space(after);
+      }
     }
     end_part(text.size());
   }
