@@ -38,12 +38,15 @@ auto registers_of(const Shape& shape, const auto& c) {
          4 * c["TN"] + 4;
 }
 
+bool compiled_by_nvrtc(const DeviceInfo& device) {
+  return device.vendor == "NVIDIA" && device.language == Language::hip;
+}
+
 /// Returns an estimate of the registers that compilers need. NVRTC decodes numbers of fp8 where
 /// they are used; compilers for other devices decode all of a chunk at once.
 std::int64_t estimated_registers(const Shape& shape, const DeviceInfo& device,
                                  const Config& config) {
-  const bool at_once =
-      !shape.integers() && !(device.vendor == "NVIDIA" && device.language == Language::hip);
+  const bool at_once = !shape.integers() && !compiled_by_nvrtc(device);
   const int of_line = shape.mx() ? 64 : 36;
   const std::int64_t decoded = at_once ? of_line * (config["ROWS"] + config["TN"]) : 0;
   return registers_of(shape, config) + decoded + 24;
@@ -111,7 +114,7 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   int rows = 1;
   while (rows < most_rows && rows < shape.m) rows *= 2;
   int unroll = !gpu || rows > 4 ? 1 : rows > 2 ? 2 : 4;
-  const bool nvidia = device.vendor == "NVIDIA" && device.language == Language::hip;
+  const bool nvidia = compiled_by_nvrtc(device);
   // Chunks of scales mx are twice as long, which other compilers than NVRTC decode at once.
   if (gpu && shape.mx()) unroll = rows > 1 ? 1 : nvidia ? 4 : 2;
   const bool wide = gpu && (!shape.mx() || (nvidia && rows == 1)) && rows <= 2 &&

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "runtime/device/hip/elf_bytes.hpp"
+#include "runtime/device/text/json_structure.hpp"
 
 namespace greta::device::hip {
 namespace {
@@ -57,23 +58,12 @@ Bytes find_metadata(Bytes notes) {
 
 /// Rejects input that is nested deeper than any metadata, because the parser recurses for each
 /// level.
-class NestingLimit final : public nlohmann::json_sax<json> {
+class NestingLimit final : public JsonStructure {
  public:
-  bool null() override { return true; }
-  bool boolean(bool) override { return true; }
-  bool number_integer(number_integer_t) override { return true; }
-  bool number_unsigned(number_unsigned_t) override { return true; }
-  bool number_float(number_float_t, const string_t&) override { return true; }
-  bool string(string_t&) override { return true; }
-  bool binary(binary_t&) override { return true; }
-  bool key(string_t&) override { return true; }
   bool start_object(std::size_t) override { return ++depth_ <= deepest_metadata; }
   bool start_array(std::size_t) override { return ++depth_ <= deepest_metadata; }
   bool end_object() override { return --depth_ >= 0; }
   bool end_array() override { return --depth_ >= 0; }
-  bool parse_error(std::size_t, const std::string&, const json::exception&) override {
-    return false;
-  }
 
  private:
   int depth_ = 0;

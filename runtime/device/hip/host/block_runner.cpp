@@ -154,11 +154,12 @@ void BlockRunner::abandon() {
   }
 }
 
-void BlockRunner::release_stacks(std::size_t kept) {
-  while (fibers_.size() > kept) {
+std::size_t BlockRunner::release_stacks(std::size_t most) {
+  while (fibers_.size() > most) {
     std::erase(idle_, &fibers_.back());
     fibers_.pop_back();
   }
+  return fibers_.size();
 }
 
 Fiber& BlockRunner::take_fiber() {

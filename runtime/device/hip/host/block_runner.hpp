@@ -61,8 +61,9 @@ class BlockRunner {
   std::optional<Fault> close();
   /// Forgets a block that will not be run to its end.
   void abandon();
-  /// Frees stacks of threads beyond this number. No block may be running.
-  void release_stacks(std::size_t kept);
+  /// Frees stacks of threads beyond this number, and returns how many there are. No block may be
+  /// running.
+  std::size_t release_stacks(std::size_t most);
 
   /// Ends the running block. Call it only in a signal handler, on the OS thread of this runner.
   /// Returns false if no kernel code was running. Otherwise it does not return, and resume()
@@ -149,8 +150,9 @@ class BlockRunner {
   void count_arrival();
   /// Shows the others of the cluster, if there are any, memory that nobody has written.
   void hide_memory();
-  /// Shows them what the threads have written.
+  /// Shows them what the threads have written, and the barriers.
   void show_memory();
+  void show_own_barriers();
   /// Returns the thread that runs after `after`, or nullptr if none can run.
   Thread* next(const Thread& after);
   /// Returns the wave of these that runs after wave `number`.

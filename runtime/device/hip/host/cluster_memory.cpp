@@ -48,7 +48,7 @@ void BlockRunner::hide_memory() {
 }
 
 void BlockRunner::show_memory() {
-  for (auto& [place, barrier] : counted_barriers_) barrier.shown = true;
+  show_own_barriers();
   if (shown_.empty()) return;
   each_part([this](const unsigned char* from, const unsigned char* to) {
     copy_unchecked(from, to, shown_at(from));
@@ -56,7 +56,11 @@ void BlockRunner::show_memory() {
 }
 
 void BlockRunner::show_barriers(greta_host::Thread& thread) {
-  for (auto& [place, barrier] : self(thread).runner->counted_barriers_) barrier.shown = true;
+  self(thread).runner->show_own_barriers();
+}
+
+void BlockRunner::show_own_barriers() {
+  for (auto& [place, barrier] : counted_barriers_) barrier.shown = true;
 }
 
 void BlockRunner::count_arrival() {

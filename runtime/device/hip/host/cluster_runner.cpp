@@ -51,11 +51,8 @@ std::optional<Fault> ClusterRunner::run(greta_host::Index first) {
   return fault;
 }
 
-void ClusterRunner::release_stacks() {
-  constexpr std::size_t kept = 256;
-  for (const auto& runner : runners_) {
-    runner->release_stacks(runner == runners_.front() ? kept : 0);
-  }
+void ClusterRunner::release_stacks(std::size_t most) {
+  for (const auto& runner : runners_) most -= runner->release_stacks(most);
 }
 
 std::optional<Fault> ClusterRunner::run_blocks(unsigned draw) {

@@ -28,8 +28,8 @@ class ClusterRunner {
                   const std::function<void()>* earlier);
   /// Runs the cluster whose first block this is.
   std::optional<Fault> run(greta_host::Index first);
-  /// Frees all stacks but those that most launches need.
-  void release_stacks();
+  /// Frees all stacks of threads but this number.
+  void release_stacks(std::size_t most);
 
   /// As those of BlockRunner.
   bool interrupt(int signal, const void* address);

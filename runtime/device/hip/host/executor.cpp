@@ -13,9 +13,11 @@ namespace greta::device::hip::host {
 
 namespace {
 
-/// Stacks of threads of all workers of a launch. Each takes two of the 65,530 mappings that Linux
-/// allows a process by default (vm.max_map_count), beside those that idle workers keep.
+/// Stacks of threads of all workers of a launch, and as many that workers keep for the next one.
+/// Each takes two of the 65,530 mappings that Linux allows a process by default (vm.max_map_count).
 constexpr std::uint64_t most_stacks = 12'000;
+
+constexpr unsigned for_earlier_workers = 1;
 
 }  // namespace
 
@@ -41,8 +43,6 @@ struct Executor::Run {
 };
 
 namespace {
-
-constexpr unsigned for_earlier_workers = 1;
 
 unsigned usable_processors() {
   cpu_set_t allowed;
@@ -90,7 +90,7 @@ void Executor::work(unsigned number) {
     workers_[number].run = &run;
     lock.unlock();
     run_clusters(run, runner, number);
-    runner.release_stacks();
+    runner.release_stacks(most_stacks / instance().workers());
     lock.lock();
     workers_[number].run = nullptr;
     if (const auto at = std::find(runs_.begin(), runs_.end(), &run); at != runs_.end()) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/device/result.hpp"
+#include "runtime/device/text/json_structure.hpp"
 #include "runtime/device/text/printable.hpp"
 
 namespace greta::runtime {
@@ -37,17 +38,10 @@ std::optional<std::int64_t> integer_of(const nlohmann::json& value) {
 
 /// Finds a key that an object has twice. The parser's own callback can't: it goes through all
 /// elements of an object after each one that is an object or a list.
-class KeyCheck final : public nlohmann::json::json_sax_t {
+class KeyCheck final : public device::JsonStructure {
  public:
   const std::optional<std::string>& repeated() const { return repeated_; }
 
-  bool null() override { return true; }
-  bool boolean(bool) override { return true; }
-  bool number_integer(number_integer_t) override { return true; }
-  bool number_unsigned(number_unsigned_t) override { return true; }
-  bool number_float(number_float_t, const string_t&) override { return true; }
-  bool string(string_t&) override { return true; }
-  bool binary(binary_t&) override { return true; }
   bool start_object(std::size_t) override {
     keys_.emplace_back();
     return true;
@@ -60,11 +54,6 @@ class KeyCheck final : public nlohmann::json::json_sax_t {
   bool end_object() override {
     keys_.pop_back();
     return true;
-  }
-  bool start_array(std::size_t) override { return true; }
-  bool end_array() override { return true; }
-  bool parse_error(std::size_t, const std::string&, const nlohmann::json::exception&) override {
-    return false;
   }
 
  private:

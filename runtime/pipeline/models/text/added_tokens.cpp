@@ -19,18 +19,6 @@ std::size_t space_at(const Is& is) {
   return found == std::end(spaces) ? 0 : found->size();
 }
 
-/// Returns whether a text in UTF-8 begins with a word's character.
-bool in_word(std::string_view text) {
-  utf8proc_int32_t point = -1;
-  utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
-                   static_cast<utf8proc_ssize_t>(text.size()), &point);
-  constexpr utf8proc_int32_t non_joiner = 0x200c, joiner = 0x200d;
-  if (point == non_joiner || point == joiner) return true;
-  const auto category = point < 0 ? UTF8PROC_CATEGORY_CN : utf8proc_category(point);
-  return (category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_NL) ||
-         category == UTF8PROC_CATEGORY_PC;
-}
-
 }  // namespace
 
 std::size_t leading_space(std::string_view text) {
@@ -48,13 +36,20 @@ std::size_t trailing_space(std::string_view text) {
 }
 
 bool begins_in_word(std::string_view text) {
-  return in_word(text);
+  utf8proc_int32_t point = -1;
+  utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
+                   static_cast<utf8proc_ssize_t>(text.size()), &point);
+  constexpr utf8proc_int32_t non_joiner = 0x200c, joiner = 0x200d;
+  if (point == non_joiner || point == joiner) return true;
+  const auto category = point < 0 ? UTF8PROC_CATEGORY_CN : utf8proc_category(point);
+  return (category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_NL) ||
+         category == UTF8PROC_CATEGORY_PC;
 }
 
 bool ends_in_word(std::string_view text) {
   std::size_t at = text.size();
   while (at > 0 && (static_cast<unsigned char>(text[--at]) & 0xc0) == 0x80) continue;
-  return in_word(text.substr(at));
+  return begins_in_word(text.substr(at));
 }
 
 }  // namespace greta::runtime
