@@ -29,7 +29,7 @@ constexpr Kernel slices_of_weights{
 constexpr Kernel scaled_slices{
     "scaled_gemm dtype=f16 out=f16 m=5 n=402 k=512",
     "tma BM=64 BN=128 GROUPS=1 STAGES=5 CLUSTER_M=1 CLUSTER_N=1 RESIDENT=0 SWIZZLE=1 STORE=0 "
-    "STAGGER=0 SPLIT=2 FOLD=2"};
+    "STAGGER=0 SUMS=1 SPLIT=2 FOLD=2"};
 constexpr Kernel keys{
     "attention dtype=f16 out=f16 v_dim=\"128\" batch=1 heads=2 kv_heads=1 q=32 "
     "kv=448 dim=40",
@@ -44,7 +44,7 @@ constexpr Kernel others[]{
      "SWIZZLE=4 WALK=1 SPLIT=1 FOLD=0 ALIGN=1 DYNAMIC=0 STREAM_K=0"},
     {"scaled_gemm dtype=bf16 out=bf16 m=300 n=400 k=512",
      "tma BM=64 BN=64 GROUPS=1 STAGES=3 CLUSTER_M=2 CLUSTER_N=1 RESIDENT=1 SWIZZLE=1 STORE=1 "
-     "STAGGER=0 SPLIT=1 FOLD=1"},
+     "STAGGER=0 SUMS=1 SPLIT=1 FOLD=1"},
     {"scaled_gemm dtype=f16 out=f16 m=13 n=300 k=704",
      "tma_rows BM=16 BN=64 GROUPS=1 STAGES=3 SPLIT=2"},
     {"attention dtype=bf16 out=f32 mask=causal batch=2 heads=2 kv_heads=1 q=34 kv=170 dim=64",

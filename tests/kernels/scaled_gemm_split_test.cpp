@@ -33,37 +33,46 @@ Result<Config> config_of(const Problem& problem, const char* parameters) {
 
 constexpr Case cases[] = {
     {"tensors_of_uneven_k", "scaled_gemm dtype=bf16 out=bf16 m=130 n=72 k=656",
-     "BM=128 BN=64 GROUPS=2 STAGES=2 CLUSTER_M=1 CLUSTER_N=1 RESIDENT=0 STORE=0 STAGGER=0 SPLIT=4 "
+     "BM=128 BN=64 GROUPS=2 STAGES=2 CLUSTER_M=1 CLUSTER_N=1 RESIDENT=0 STORE=0 STAGGER=0 SUMS=1 "
+     "SPLIT=4 "
      "FOLD=1"},
     {"rows_of_odd_columns",
      "scaled_gemm dtype=f16 out=f16 format=e5m2 scales=row m=200 n=133 k=272",
-     "BM=192 BN=32 GROUPS=3 STAGES=2 CLUSTER_M=1 CLUSTER_N=1 RESIDENT=0 STORE=0 STAGGER=0 SPLIT=3 "
+     "BM=192 BN=32 GROUPS=3 STAGES=2 CLUSTER_M=1 CLUSTER_N=1 RESIDENT=0 STORE=0 STAGGER=0 SUMS=1 "
+     "SPLIT=3 "
      "FOLD=1"},
     {"blocks_whose_tiles_cross_a_border",
      "scaled_gemm dtype=bf16 out=bf16 format=e5m2 scales=block m=70 n=500 k=1040",
-     "BM=64 BN=160 GROUPS=1 STAGES=2 CLUSTER_M=1 CLUSTER_N=1 RESIDENT=0 STORE=0 STAGGER=0 SPLIT=2 "
+     "BM=64 BN=160 GROUPS=1 STAGES=2 CLUSTER_M=1 CLUSTER_N=1 RESIDENT=0 STORE=0 STAGGER=0 SUMS=1 "
+     "SPLIT=2 "
      "FOLD=1"},
     {"blocks_of_two_products", "scaled_gemm dtype=f32 out=f32 scales=block m=264 n=200 k=400",
-     "BM=128 BN=64 GROUPS=1 STAGES=2 CLUSTER_M=1 CLUSTER_N=1 RESIDENT=0 STORE=1 STAGGER=0 SPLIT=4 "
+     "BM=128 BN=64 GROUPS=1 STAGES=2 CLUSTER_M=1 CLUSTER_N=1 RESIDENT=0 STORE=1 STAGGER=0 SUMS=1 "
+     "SPLIT=4 "
      "FOLD=1"},
     {"integers_of_rows", "scaled_gemm dtype=f16 out=f16 format=int8 scales=row m=270 n=136 k=400",
-     "BM=256 BN=32 GROUPS=2 STAGES=2 CLUSTER_M=1 CLUSTER_N=1 RESIDENT=0 STORE=1 STAGGER=0 SPLIT=2 "
+     "BM=256 BN=32 GROUPS=2 STAGES=2 CLUSTER_M=1 CLUSTER_N=1 RESIDENT=0 STORE=1 STAGGER=0 SUMS=1 "
+     "SPLIT=2 "
      "FOLD=1"},
     {"integers_of_blocks",
      "scaled_gemm dtype=f32 out=f32 format=int8 scales=block m=67 n=133 k=272",
-     "BM=64 BN=16 GROUPS=1 STAGES=4 CLUSTER_M=1 CLUSTER_N=1 RESIDENT=0 STORE=0 STAGGER=0 SPLIT=3 "
+     "BM=64 BN=16 GROUPS=1 STAGES=4 CLUSTER_M=1 CLUSTER_N=1 RESIDENT=0 STORE=0 STAGGER=0 SUMS=1 "
+     "SPLIT=3 "
      "FOLD=1"},
     {"one_row_of_eight_slices", "scaled_gemm dtype=bf16 out=bf16 scales=row m=1 n=40 k=1168",
-     "BM=64 BN=8 GROUPS=1 STAGES=3 CLUSTER_M=1 CLUSTER_N=1 RESIDENT=0 STORE=0 STAGGER=0 SPLIT=8 "
+     "BM=64 BN=8 GROUPS=1 STAGES=3 CLUSTER_M=1 CLUSTER_N=1 RESIDENT=0 STORE=0 STAGGER=0 SUMS=1 "
+     "SPLIT=8 "
      "FOLD=1"},
     {"groups_of_blocks_masked",
      "scaled_grouped_gemm dtype=bf16 out=bf16 form=masked format=e5m2 scales=block groups=3 m=130 "
      "n=200 k=400",
-     "BM=128 BN=96 GROUPS=2 STAGES=2 CLUSTER_M=1 CLUSTER_N=1 RESIDENT=0 STORE=1 STAGGER=0 SPLIT=2 "
+     "BM=128 BN=96 GROUPS=2 STAGES=2 CLUSTER_M=1 CLUSTER_N=1 RESIDENT=0 STORE=1 STAGGER=0 SUMS=1 "
+     "SPLIT=2 "
      "FOLD=1"},
     {"gates_of_rows",
      "scaled_grouped_gemm dtype=f16 out=f16 scales=row epilogue=swiglu groups=4 m=300 n=100 k=656",
-     "BM=64 BN=64 GROUPS=1 STAGES=2 CLUSTER_M=1 CLUSTER_N=1 RESIDENT=0 STORE=0 STAGGER=0 SPLIT=3 "
+     "BM=64 BN=64 GROUPS=1 STAGES=2 CLUSTER_M=1 CLUSTER_N=1 RESIDENT=0 STORE=0 STAGGER=0 SUMS=1 "
+     "SPLIT=3 "
      "FOLD=1"},
 };
 
@@ -119,7 +128,7 @@ std::vector<HostTensor> part_of(const std::vector<HostTensor>& inputs, const Pro
 TEST(ScaledGemmSlicesOrder, IsThatOfK) {
   const Problem problem = problem_of("scaled_gemm dtype=f32 out=f32 m=70 n=40 k=896");
   const std::string form =
-      "BM=64 BN=32 GROUPS=1 STAGES=2 CLUSTER_M=1 CLUSTER_N=1 RESIDENT=0 STORE=0 STAGGER=0 ";
+      "BM=64 BN=32 GROUPS=1 STAGES=2 CLUSTER_M=1 CLUSTER_N=1 RESIDENT=0 STORE=0 STAGGER=0 SUMS=1 ";
   const auto inputs = unscaled_inputs(problem);
   const HostTensor c = product(problem, inputs, (form + "SPLIT=3 FOLD=1").c_str());
   std::vector<float> sums(c.spec.elements());
@@ -176,7 +185,7 @@ TEST(ScaledGemmSlicesSpace, RefusesWhatHasNoPlaceForItsSums) {
   };
   for (const Choice& choice : choices) {
     const std::string parameters =
-        fmt::format("BM=64 GROUPS=1 STAGES=2 STAGGER=0 {}", choice.parameters);
+        fmt::format("BM=64 GROUPS=1 STAGES=2 STAGGER=0 SUMS=1 {}", choice.parameters);
     const auto config = config_of(problem_of(choice.key), parameters.c_str());
     EXPECT_EQ(static_cast<bool>(config), choice.valid) << choice.key << ": " << parameters;
   }

@@ -159,6 +159,61 @@ GRETA_DEVICE constexpr u32 received_by(u32 rank) {
 constexpr bool inbox_apart = received_bytes <= 16384;
 constexpr u32 inbox_bytes = (16 + (inbox_apart ? received_bytes : 0) + 1023) / 1024 * 1024;
 
+// What a thread stores of this block's share: a unit of each THREADS.
+struct SharedRows {
+  static constexpr u32 row_units = BN / unit_columns, all = share * row_units;
+  static constexpr u32 of_thread = (all + THREADS - 1) / THREADS;
+
+  const Arguments& args;
+  Position tile;
+  u32 rank;
+
+  static GRETA_DEVICE u32 unit(u32 i) { return thread_index() + i * THREADS; }
+  // In the tile.
+  GRETA_DEVICE Position place(u32 unit) const {
+    return {first_row(rank) + unit / row_units, unit % row_units * unit_columns};
+  }
+  GRETA_DEVICE bool has(u32 unit) const {
+    return unit < all && has_row(rank, unit / row_units) && tile.row + place(unit).row < args.m;
+  }
+};
+
+#if HAS_RESIDUAL
+// The residual of what a thread stores, which is loaded while slices send their sums. Registers that had the
+// sums have room for it, but for elements one by one.
+struct SharedResidual {
+  static constexpr bool ahead = unit_columns > 1;
+  Residual<unit_columns> of[ahead ? SharedRows::of_thread : 1];
+
+  explicit GRETA_DEVICE SharedResidual(const SharedRows& rows) {
+    GRETA_UNROLL
+    for (u32 i = 0; ahead && i < SharedRows::of_thread; ++i) {
+      const u32 unit = SharedRows::unit(i);
+      const Position at = rows.place(unit);
+      of[i] = {};
+      if (!rows.has(unit) || rows.tile.col + at.col >= rows.args.n) continue;
+      of[i] = load_residual<unit_columns>(rows.args, rows.tile.row + at.row, rows.tile.col + at.col);
+    }
+  }
+  GRETA_DEVICE void put(const Arguments& args, u32 i, u32 row, u32 col,
+                        const float (&sum)[unit_columns]) const {
+    if constexpr (ahead) {
+      if (col < args.n) put_pack(args, row, col, sum, of[i]);
+    } else {
+      put_unit(args, row, col, sum);
+    }
+  }
+};
+#else
+struct SharedResidual {
+  explicit GRETA_DEVICE SharedResidual(const SharedRows&) {}
+  GRETA_DEVICE void put(const Arguments& args, u32, u32 row, u32 col,
+                        const float (&sum)[unit_columns]) const {
+    put_unit(args, row, col, sum);
+  }
+};
+#endif
+
 GRETA_DEVICE void add_in_cluster(const Arguments& args, u8* inbox_memory, Position tile,
                                  const Sums& sums) {
   const Inbox inbox{reinterpret_cast<u64*>(inbox_memory)};
@@ -173,9 +228,11 @@ GRETA_DEVICE void add_in_cluster(const Arguments& args, u8* inbox_memory, Positi
     const Position at = piece_position(i);
     store_piece<piece_width>(sums, i, 0, own + at.row * pitch + at.col, pitch);
   }
+  const u32 rank = block_z();
+  const SharedRows rows{args, tile, rank};
+  const SharedResidual residual(rows);
   team_barrier();
   inbox.await_others();
-  const u32 rank = block_z();
   for (u32 e = thread_index(); e < (SPLIT - 1) * share_fours; e += THREADS) {
     const u32 other = e / share_fours, to = other + (other >= rank), at = e % share_fours;
     if (!has_row(to, at / (BN / 4))) continue;
@@ -184,21 +241,24 @@ GRETA_DEVICE void add_in_cluster(const Arguments& args, u8* inbox_memory, Positi
     inbox.send(to, received + ((rank - (rank > to)) * share_fours + at) * 4, four);
   }
   inbox.receive();
-  constexpr u32 row_units = BN / unit_columns;
-  for (u32 at = thread_index(); at < share * row_units; at += THREADS) {
-    if (!has_row(rank, at / row_units)) continue;
-    const u32 row = first_row(rank) + at / row_units, col = at % row_units * unit_columns;
+#if HAS_RESIDUAL
+  GRETA_UNROLL
+#endif
+  for (u32 i = 0; i < SharedRows::of_thread; ++i) {
+    const u32 unit = SharedRows::unit(i);
+    if (!rows.has(unit)) continue;
+    const Position at = rows.place(unit);
     float sum[unit_columns] = {};
     GRETA_UNROLL
     for (u32 s = 0; s < SPLIT; ++s) {  // in the order of K
       const float* const from =
-          s == rank ? own + row * pitch + col
-                    : received + (s - (s > rank)) * share_fours * 4 + at * unit_columns;
+          s == rank ? own + at.row * pitch + at.col
+                    : received + (s - (s > rank)) * share_fours * 4 + unit * unit_columns;
       const auto pack = load_pack<unit_columns>(from);
       GRETA_UNROLL
       for (u32 j = 0; j < unit_columns; ++j) sum[j] = s == 0 ? element(pack, j) : sum[j] + element(pack, j);
     }
-    if (tile.row + row < args.m) put_unit(args, tile.row + row, tile.col + col, sum);
+    residual.put(args, i, tile.row + at.row, tile.col + at.col, sum);
   }
 }
 #else

@@ -95,7 +95,9 @@ std::vector<Constraint> cluster_constraints(const Shape& shape, const DeviceInfo
            groups},
       {"stagger", "STAGGER needs RESIDENT, several GROUPS, and k of STAGES steps",
        p["STAGGER"] == 0 ||
-           (p["RESIDENT"] > 0 && p["GROUPS"] > 1 && p["STAGES"] * step <= shape.k)}};
+           (p["RESIDENT"] > 0 && p["GROUPS"] > 1 && p["STAGES"] * step <= shape.k)},
+      {"sums", "SUMS=2 needs sums that threads add, and BM = 64 GROUPS",
+       p["SUMS"] == 1 || (promoted(shape) && p["BM"] == p["GROUPS"] * warpgroup_rows)}};
 }
 
 Alternative space(const Shape& shape, const DeviceInfo& device) {
@@ -109,6 +111,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
   // SWIZZLE    rows of clusters that are rasterised together
   // STAGGER    1: each warpgroup begins a tile when the one before it has its first products
   // STORE      1: bulk copies store a tile while the next one is multiplied; 0: threads store it
+  // SUMS       2: a warpgroup starts the products of a step before it adds those of the one before
   // SPLIT      workgroups that share k
   // FOLD       1: the last of these to arrive adds their sums; 2: all of them, as a cluster
   Alternative a{"tma",
@@ -122,6 +125,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
                  {"SWIZZLE", {1, 4, 8, 16}},
                  {"STORE", {0, 1}},
                  {"STAGGER", {0, 1}},
+                 {"SUMS", {1, 2}},
                  {"SPLIT", {1, 2, 3, 4, 6, 8}},
                  {"FOLD", {1, 2}}},
                 {storage_constraint(DType::f32, shape.out, device)}};
@@ -136,7 +140,8 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
            bytes_of(shape.out, shape.n) % 16 == 0 || p["STORE"] == 0},
           {"registers",
            "sums need more registers than a thread has",
-           {{"BM", "BN", "GROUPS"}, [=](const Config& c) { return has_registers(shape, c); }}}});
+           {{"BM", "BN", "GROUPS", "SUMS"},
+            [=](const Config& c) { return has_registers(shape, c); }}}});
   append(a.constraints, slice_constraints_of_tiles(shape, device));
   return a;
 }
@@ -263,8 +268,8 @@ Variant tma() {
   Variant variant = make_variant<Shape>(
       "tma", "NVIDIA's sm_90: warpgroups compute a tile, which one thread copies in boxes",
       tma_tiles::space, tma_tiles::plan, tma_tiles::defaults, tma_tiles::divisions);
-  variant.migrations = {added("STORE", 0), added("STAGGER", 0), added("SPLIT", 1),
-                        added("FOLD", 1)};
+  variant.migrations = {added("STORE", 0), added("STAGGER", 0), added("SPLIT", 1), added("FOLD", 1),
+                        added("SUMS", 1)};
   set_work<Shape>(variant, tma_tiles::work);
   return variant;
 }

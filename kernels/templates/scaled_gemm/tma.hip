@@ -13,14 +13,15 @@
 // while the next one's first steps are copied. With STORE=1 bulk copies store it while the next one is
 // multiplied: rows of C then are multiples of 16 bytes. With STAGGER, each warpgroup begins a tile when
 // the one before it has its first products, so that one multiplies while the other one adds or stores.
+// With SUMS=2, a warpgroup of 64 rows starts the products of a step before it adds those of the step before.
 //
 // SPLIT workgroups share the k of a tile. With FOLD=1 the last one of them to arrive adds their sums, with
 // FOLD=2 they are a cluster, of which each adds those of some columns (tma_slices.hip).
 
 #if !defined(BM) || !defined(BN) || !defined(GROUPS) || !defined(STAGES) || !defined(CLUSTER_M) || \
     !defined(CLUSTER_N) || !defined(RESIDENT) || !defined(SWIZZLE) || !defined(STORE) ||          \
-    !defined(STAGGER) || !defined(SPLIT) || !defined(FOLD)
-#error "BM BN GROUPS STAGES CLUSTER_M CLUSTER_N RESIDENT SWIZZLE STORE STAGGER SPLIT FOLD must be defined"
+    !defined(STAGGER) || !defined(SUMS) || !defined(SPLIT) || !defined(FOLD)
+#error "BM BN GROUPS STAGES CLUSTER_M CLUSTER_N RESIDENT SWIZZLE STORE STAGGER SUMS SPLIT FOLD must be defined"
 #endif
 #if !defined(WAVE) || !defined(SHARED_BYTES)
 #error "WAVE and SHARED_BYTES must be defined"
@@ -75,13 +76,8 @@ constexpr u32 products = BM / GROUPS / 64;  // of a warpgroup
 constexpr u32 tile_columns = GATE ? BN / 2 : BN;  // of C
 constexpr u32 part_columns = FOLD == 2 ? BN / SPLIT : tile_columns;  // those that a workgroup stores
 
-// Whether threads add the sums of 128 k.
-#define PROMOTED (FORMAT != 4 || SCALES == 2)
-
 typedef PanelTile<BM, 8> TileA;
 typedef PanelTile<BN, 8> TileB;
-typedef ByteSums<BN, Number> Sums;
-
 constexpr u32 stage_bytes = TileA::bytes + TileB::bytes;
 
 // C goes through shared memory: all of a wave's sums with STORE, or `stored_columns` at a time, so that
@@ -221,159 +217,7 @@ GRETA_DEVICE void produce(const Arguments& args, SharedMemory shared, const Tens
   }
 }
 
-// The sums of a warpgroup's part of a tile.
-#if PROMOTED
-typedef float Total;
-struct Totals {
-  float eight[products][BN / 8][4];
-
-  GRETA_DEVICE Total (&of(u32 product, u32 c))[4] { return eight[product][c]; }
-};
-#else
-typedef Number Total;
-struct Totals {
-  Sums sums[products];
-
-  GRETA_DEVICE Total (&of(u32 product, u32 c))[4] { return sums[product].eight[c]; }
-};
-#endif
-
-// With STAGGER: a warpgroup waits for the one before it, and lets the next one begin. A tile has at least
-// STAGES steps, so that nobody is two tiles ahead.
-GRETA_DEVICE void wait_to_begin() {
-  const u32 group = warpgroup_index();
-  if (STAGGER && group > 0) partial_sync<2 * warpgroup_size>(1 + group);
-}
-GRETA_DEVICE void let_next_begin() {
-  const u32 group = warpgroup_index();
-  if (STAGGER && group + 1 < GROUPS) partial_arrive<2 * warpgroup_size>(2 + group);
-}
-
-// Starts the products of a stage with 64 rows of the warpgroup. `fresh`: sums begin with these.
-template <bool fresh>
-GRETA_DEVICE void start_products(SharedMemory shared, u32 start, u32 product, Sums& sums) {
-  const u32 row = (warpgroup_index() * products + product) * 64;
-  products_begin();
-  GRETA_UNROLL
-  for (u32 k = 0; k < step; k += 32) {
-    const OperandPlace a = byte_place<TileA>(shared, start, row, k);
-    const OperandPlace b = byte_place<TileB>(shared, start + TileA::bytes, 0, k);
-    if (fresh && k == 0) {
-      multiply_bytes<false>(Element(), sums, a, b);
-    } else {
-      multiply_bytes<true>(Element(), sums, a, b);
-    }
-  }
-  close_products();
-}
-
-// The first row of a product's 64 that this lane has sums of; the other one is eight further.
-GRETA_DEVICE u32 row_of_lane(const Tile& tile, u32 product) {
-  return tile.row + (warpgroup_index() * products + product) * 64 + wave_index() % 4 * 16 +
-         lane_index() / 4;
-}
-
-#if PROMOTED
-// Scales of a lane's rows and of the tile's columns for one step. Columns up to `border` have the
-// first block's scale, which with gates is theirs.
-struct StepScales {
-  float row[products][2], column[2];
-  u32 border;
-};
-
-GRETA_DEVICE StepScales scales_of(const ScalePair& of_group, const Tile& tile, u32 n, u32 k) {
-  StepScales scales = {{}, {1.0f, 1.0f}, BN};
-#if SCALES == 2
-  GRETA_UNROLL
-  for (u32 half = 0; half < 2; ++half) {
-    GRETA_UNROLL
-    for (u32 product = 0; product < products; ++product) {
-      const u32 row = smaller(row_of_lane(tile, product) + half * 8, tile.last_row());
-      scales.row[product][half] = of_group.of_a(row, k);
-    }
-    const u32 line = smaller(tile.col + (GATE ? 0 : half * scale_block), n - 1);
-    scales.column[half] = of_group.of_b(GATE ? half * n + line : line, k);
-  }
-  scales.border = GATE ? tile_columns : scale_block - tile.col % scale_block;
-#endif
-  return scales;
-}
-
-GRETA_DEVICE void add_step(float (&total)[BN / 8][4], const Sums& sums, const StepScales& scales,
-                           u32 product) {
-#if SCALES == 2
-  float scale[2][2];  // of columns, of rows
-  GRETA_UNROLL
-  for (u32 i = 0; i < 4; ++i) scale[i / 2][i % 2] = scales.column[i / 2] * scales.row[product][i % 2];
-  GRETA_UNROLL
-  for (u32 c = 0; c < BN / 8; ++c) {
-    // Blocks begin at multiples of eight columns of the tile, as BN is a multiple of eight.
-    const bool second = c * 8 >= scales.border;
-    GRETA_UNROLL
-    for (u32 i = 0; i < 4; ++i) {
-      const float factor = second ? scale[1][i / 2] : scale[0][i / 2];
-      total[c][i] = multiply_add(float(sums.eight[c][i]), factor, total[c][i]);
-    }
-  }
-#else
-  GRETA_UNROLL
-  for (u32 c = 0; c < BN / 8; ++c) {
-    GRETA_UNROLL
-    for (u32 i = 0; i < 4; ++i) total[c][i] += float(sums.eight[c][i]);
-  }
-#endif
-}
-
-// Scales are loaded a step ahead: shared memory leaves the first-level cache little room for them.
-GRETA_DEVICE void consume(const Arguments& args, SharedMemory shared, const Tile& tile, Steps steps,
-                          u32 rank, Stages& at, Totals& totals) {
-  const ScalePair scales_of_tile = scales_of_group(args.scales, tile.group, args.n);
-  Sums sums;
-  StepScales next = scales_of(scales_of_tile, tile, args.n, steps.first * step);
-  GRETA_NO_UNROLL
-  for (u32 i = steps.first; i < steps.end; ++i) {
-    const StepScales scales = next;
-    if (i + 1 < steps.end) next = scales_of(scales_of_tile, tile, args.n, (i + 1) * step);
-    at.filled(at.index).wait(at.parity);
-    GRETA_UNROLL
-    for (u32 product = 0; product < products; ++product) {
-      start_products<true>(shared, at.index * stage_bytes, product, sums);
-      wait_for_products<0>();
-      claim_byte_sums(sums);
-      if (STAGGER && i == steps.first && product == 0) let_next_begin();
-      if (product + 1 == products) at.release(at.index, rank);
-      add_step(totals.eight[product], sums, scales, product);
-    }
-    at.next();
-  }
-}
-#else
-// A buffer is released when the next one's products have been started.
-GRETA_DEVICE void consume(const Arguments&, SharedMemory shared, const Tile&, Steps steps, u32 rank,
-                          Stages& at, Totals& totals) {
-  u32 before = 0;
-  GRETA_NO_UNROLL
-  for (u32 i = steps.first; i < steps.end; ++i) {
-    at.filled(at.index).wait(at.parity);
-    GRETA_UNROLL
-    for (u32 product = 0; product < products; ++product) {
-      start_products<false>(shared, at.index * stage_bytes, product, totals.sums[product]);
-    }
-    if (i > steps.first) {
-      wait_for_products<products>();
-      if (STAGGER && i == steps.first + 1) let_next_begin();
-      at.release(before, rank);
-    }
-    before = at.index;
-    at.next();
-  }
-  wait_for_products<0>();
-  GRETA_UNROLL
-  for (u32 product = 0; product < products; ++product) claim_byte_sums(totals.sums[product]);
-  at.release(before, rank);
-}
-#endif
-
+#include "scaled_gemm/tma_sums.hip"
 #include "scaled_gemm/tma_slices.hip"
 #include "scaled_gemm/tma_store.hip"
 

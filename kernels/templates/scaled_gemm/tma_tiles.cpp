@@ -58,7 +58,7 @@ std::int64_t least_registers(const Shape& shape, const Config& config) {
   const std::int64_t products = config["BM"] / config["GROUPS"] / warpgroup_rows;
   // By NVRTC: two warpgroups with a product each need fewer.
   const std::int64_t addresses = config["GROUPS"] == 2 && products == 1 ? 16 : 28;
-  return sums * (products + (promoted(shape) ? 1 : 0)) + addresses;
+  return sums * (products + (promoted(shape) ? config["SUMS"] : 0)) + addresses;
 }
 
 bool has_registers(const Shape& shape, const Config& config) {
@@ -116,8 +116,11 @@ std::optional<Config> config_of_tile(const Shape& shape, const DeviceInfo& devic
                  {"SWIZZLE", 8},
                  {"STORE", 0},
                  {"STAGGER", 0},
+                 {"SUMS", 1},
                  {"SPLIT", split},
                  {"FOLD", split > 1 ? 2 : 1}}};
+  if (promoted(shape) && tile.bm == tile.groups * warpgroup_rows) config.value("SUMS") = 2;
+  if (!has_registers(shape, config)) config.value("SUMS") = 1;
   if (!has_registers(shape, config) || !has_blocks(shape, config)) return std::nullopt;
   if (tile.bm > warpgroup_rows && too_high(shape, tile.bm)) return std::nullopt;
   if (shape.gated() && tile.bn < 16) return std::nullopt;
@@ -126,11 +129,10 @@ std::optional<Config> config_of_tile(const Shape& shape, const DeviceInfo& devic
   // With groups, workgroups that end are replaced while others look for the group of their tile.
   if (tile.groups > 1 && rounds && !shape.grouped()) config.value("RESIDENT") = 1;
   // Warpgroups that take turns are 1 to 7 % faster from these steps on, and slower with fewer
-  // (H200s, results/2026-11-28-nvidia-h200-scaled-slices).
+  // (H200s, results/2026-11-28-nvidia-h200-scaled-slices). Those with SUMS=2 need no turns.
   constexpr std::int64_t least_steps = 32;
-  if (config["RESIDENT"] != 0 && ceil_div(shape.k, step) >= least_steps) {
-    config.value("STAGGER") = 1;
-  }
+  const bool turns = config["SUMS"] == 1 && ceil_div(shape.k, step) >= least_steps;
+  if (config["RESIDENT"] != 0 && turns) config.value("STAGGER") = 1;
   const std::int64_t of_two =
       shared_for_stages(shape, device, tile.groups) / (tile.groups == 1 && rounds ? 2 : 1);
   for (const int stages : {3, 4, 5, 6, 7, 8, 10, 12}) {
