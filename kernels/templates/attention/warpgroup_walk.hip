@@ -34,6 +34,7 @@ struct Walk {
   KeyLines k;  // from the first key on that some query sees, number `first`
   ValueLines v;
   u32 first, end;  // `end`: of the keys, counted from that one
+  u32 group;       // this warpgroup, whose number is found once: that takes a shuffle
 
   static constexpr u32 ahead = STAGES - 1;  // steps whose copies are under way
 
@@ -88,17 +89,17 @@ struct Walk {
   // Of the others. What the step brings is in shared memory when arrive() returns; leave() says
   // that this warpgroup has finished the step's products.
   GRETA_DEVICE void begin() const {
-    if (TURNS && warpgroup_index() == 1) partial_arrive<pair>(turn(0));
+    if (TURNS && group == 1) partial_arrive<pair>(turn(0));
   }
-  GRETA_DEVICE void arrive(u32 step) const { partial_sync<pair>(full(step, warpgroup_index())); }
+  GRETA_DEVICE void arrive(u32 step) const { partial_sync<pair>(full(step, group)); }
   GRETA_DEVICE void leave(u32 step) const {
     if (step + STAGES < steps()) partial_arrive<all>(empty(step));
   }
   GRETA_DEVICE void take_turn() const {
-    if (TURNS) partial_sync<pair>(turn(warpgroup_index()));
+    if (TURNS) partial_sync<pair>(turn(group));
   }
   GRETA_DEVICE void pass_turn() const {
-    if (TURNS) partial_arrive<pair>(turn(1 - warpgroup_index()));
+    if (TURNS) partial_arrive<pair>(turn(1 - group));
   }
   // Returns when all but the producer are here.
   static GRETA_DEVICE void meet() {

@@ -85,8 +85,8 @@ struct Rows {
   }
 
   // Start the products with the keys, and with the values, of a tile.
-  GRETA_DEVICE void start_scores(SharedMemory shared, u32 tile) {
-    const u32 queries_at = warpgroup_index() * 64, start = keys_start + tile % STAGES * KeyTile::bytes;
+  GRETA_DEVICE void start_scores(SharedMemory shared, u32 group, u32 tile) {
+    const u32 queries_at = group * 64, start = keys_start + tile % STAGES * KeyTile::bytes;
     GRETA_UNROLL
     for (u32 d = 0; d < padded; d += 16) {
       const OperandPlace a =
@@ -256,7 +256,7 @@ GRETA_DEVICE void attend(const Arguments& args, const Walk& walk, u32 first, u32
   walk.arrive(0);
   walk.take_turn();
   products_begin();
-  rows.start_scores(walk.shared, 0);
+  rows.start_scores(walk.shared, walk.group, 0);
   walk.pass_turn();
   wait_for_products<0>();
   claim_sums(rows.scores);
@@ -269,7 +269,7 @@ GRETA_DEVICE void attend(const Arguments& args, const Walk& walk, u32 first, u32
     walk.arrive(step);
     walk.take_turn();
     products_begin();
-    rows.start_scores(walk.shared, step);
+    rows.start_scores(walk.shared, walk.group, step);
     rows.start_values(walk.shared, step - 1);
     walk.pass_turn();
     wait_for_products<1>();
@@ -285,7 +285,7 @@ GRETA_DEVICE void attend(const Arguments& args, const Walk& walk, u32 first, u32
   walk.take_turn();
   products_begin();
   rows.start_values(walk.shared, step - 1);
-  if (!TURNS || warpgroup_index() == 0) walk.pass_turn();
+  if (!TURNS || walk.group == 0) walk.pass_turn();
   wait_for_products<0>();
   claim_sums(rows.out);
 }
@@ -332,9 +332,9 @@ attention_warpgroups(ATTENTION_PARAMETERS) {
   if (SPLIT > 1 && block_z() >= slice.used) return;
   const Walk walk{shared_memory(shared), KeyLines(args, args.k, tile.sequence, kv_head).from(slice.begin),
                   ValueLines(args, args.v, tile.sequence, kv_head).from(slice.begin), slice.begin,
-                  slice.end - slice.begin};
+                  slice.end - slice.begin, warpgroup_index()};
   const u32 own = smaller(tile_rows(args) - tile.first, BQ);
-  const bool copies = !PRODUCER || warpgroup_index() == GROUPS;
+  const bool copies = !PRODUCER || walk.group == GROUPS;
   if (copies && walk.end > 0) {
     copy_lines<QueryTile, BQ, DIM>(walk.shared, 0, QueryLines{args, tile}, own);
   }
@@ -349,7 +349,7 @@ attention_warpgroups(ATTENTION_PARAMETERS) {
 
   Rows rows;
   rows.begin();
-  const u32 group = warpgroup_index() * 64, line = group + wave_index() % 4 * 16;
+  const u32 group = walk.group * 64, line = group + wave_index() % 4 * 16;
   if (walk.end > 0) attend(args, walk, tile.first + group, count, rows);
   if (slice.used == 1) {
     finish(args, tile, line, shared, rows);

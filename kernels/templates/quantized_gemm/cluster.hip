@@ -49,10 +49,11 @@ GRETA_DEVICE Slice slice_of(u32 units) {
 
 // Brings the slice's part of A to shared memory, several of its pieces of eight elements at once.
 GRETA_DEVICE void copy_slice(const In* a, u8* rows, const Slice& slice, u32 m, u32 k) {
-  constexpr u32 lanes = unit_weights / 8, teams = THREADS / lanes, at_once = FEW_ROWS ? 1 : 2;
+  constexpr u32 lanes = unit_weights / 8, teams = THREADS / lanes, at_once = FEW_ROWS ? 2 : 4;
   const u32 lane = lane_index() % lanes, pieces = slice.count * m;
   u8* const of_lane = rows + part_of_eight(lane) * 16;
-  for (u32 first = thread_index() / lanes; first < pieces; first += at_once * teams) {
+  for (u32 of_wave = wave_index() * (wave_size / lanes); of_wave < pieces; of_wave += at_once * teams) {
+    const u32 first = of_wave + lane_index() / lanes;
     Eight eight[at_once];
     u32 unit[at_once], row[at_once];
     GRETA_UNROLL
@@ -62,9 +63,10 @@ GRETA_DEVICE void copy_slice(const In* a, u8* rows, const Slice& slice, u32 m, u
       unit[i] = piece - row[i] * slice.count;
       eight[i] = load_elements(a + u64(row[i]) * k + (slice.begin + unit[i]) * unit_weights + lane * 8);
     }
+    wave_barrier();  // no load moves past it to the store of what it loads
     GRETA_UNROLL
     for (u32 i = 0; i < at_once; ++i) {
-      if (i > 0 && first + i * teams >= pieces) continue;  // another thread's piece
+      if (first + i * teams >= pieces) continue;
       put_elements(of_lane + unit[i] * (m * row_bytes), row[i], eight[i]);
     }
   }

@@ -137,6 +137,7 @@ GRETA_DEVICE void copy_rows(const In* a, u8* rows, u32 m, u32 k, u32 pairs) {
         unit += 2 * m * row_bytes;
       }
     }
+    wave_barrier();  // no load moves past it to the store of what it loads
     GRETA_UNROLL
     for (u32 e = 0; e < at_once; ++e) {
       if (inside[e]) put_elements(of_unit[e], of_row[e], eight[e]);

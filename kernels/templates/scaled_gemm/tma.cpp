@@ -195,20 +195,16 @@ double share_of_copies(int workgroups) {
 }
 
 /// Returns what a workgroup waits for, in barriers.
-double waits(const Shape& shape, const DeviceInfo& device, const Config& config, double steps) {
+double waits(const Shape& shape, const Config& config, double steps) {
   const double elements = static_cast<double>(config["BM"]) * config["BN"];
   const double split = config["SPLIT"];
   const bool alone = config["GROUPS"] == 1, folds = folds_in_cluster(config);
-  // The products of a warpgroup alone wait for its sums of the step before. Of three, the other
-  // terms count more than they take (measured on H200s); a tile is stored.
-  const double of_step = alone ? 3 : config["GROUPS"] == 3 ? -1 : 0.5;
+  // The products of a warpgroup alone wait for its sums of the step before. Of three, and with
+  // SUMS=2, the other terms count more than they take (measured on H200s); a tile is stored.
+  const double alike = config["GROUPS"] == 3 ? -1 : 0.5;
+  const double of_step = config["SUMS"] == 2 ? (alone ? 1 : -1.6) : alone ? 3 : alike;
   double barriers = steps * of_step + 20 * elements / (64 * 128) / (folds ? split : 1);
-  // Scales are loaded by each lane, and wait longer where the stages leave them no cache.
-  if (shape.scales == Scales::block) {
-    const bool cached =
-        shared_bytes(shape, config) <= shared_for_stages(shape, device, config["GROUPS"]);
-    barriers += steps * (alone ? 1.5 : 0.5) + (cached ? 0 : steps * config["BM"] / 128);
-  }
+  if (shape.scales == Scales::block) barriers += steps * (alone ? 1.5 : 0.5);
   if (cluster_of(config) > 1) barriers += 10;  // its workgroups begin together
   if (folds) {
     barriers += 25 + elements / 300;
@@ -244,7 +240,7 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   work.written_bytes = bm * bn * bytes_of(shape.out, 1.0) / split;
   work.shared_traffic = work.steps * step * (bm + bn + bm + bm / warpgroup_rows * bn);
   work.loads = 4 * work.steps;
-  work.barriers = waits(shape, device, config, work.steps);
+  work.barriers = waits(shape, config, work.steps);
   work.usable_units = usable_by_clusters(device, folds ? config["SPLIT"] : cluster);
   if (folds) {
     work.shared_traffic += 8 * bm * bn;

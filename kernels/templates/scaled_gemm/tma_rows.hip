@@ -111,18 +111,18 @@ GRETA_DEVICE void produce(SharedMemory shared, const TensorMap& map_a, const Ten
   }
 }
 
-// Tiles of 16 columns of C: of product number `product` of this wave.
-GRETA_DEVICE u32 tile_of(u32 product) {
-  return (warpgroup_index() * products + product) * 4 + wave_index() % 4;
+// Tiles of 16 columns of C: of product number `product` of this wave, in warpgroup `group`.
+GRETA_DEVICE u32 tile_of(u32 group, u32 product) {
+  return (group * products + product) * 4 + wave_index() % 4;
 }
 
 typedef float Totals[products][eights][4];
 
 // Adds the sums of a step of a product.
-GRETA_DEVICE void add_step(const Arguments& args, const Part& part, u32 product, u32 k, const Sums& sums,
+GRETA_DEVICE void add_step(const Arguments& args, const Part& part, u32 tile, u32 k, const Sums& sums,
                            float (&total)[eights][4]) {
 #if SCALES == 2
-  const u32 line = part.col + tile_of(product) * 16;  // blocks of B begin at multiples of 16
+  const u32 line = part.col + tile * 16;  // blocks of B begin at multiples of 16
   const float of_b = args.scales.of_b(smaller(line, args.n - 1), k);
 #endif
   GRETA_UNROLL
@@ -142,6 +142,7 @@ GRETA_DEVICE void add_step(const Arguments& args, const Part& part, u32 product,
 
 GRETA_DEVICE void consume(const Arguments& args, SharedMemory shared, const Part& part, Ring ring,
                           Totals& totals) {
+  const u32 group = warpgroup_index();
   GRETA_NO_UNROLL
   for (u32 i = 0; i < part.steps; ++i) {
     ring.filled().wait(ring.parity);
@@ -149,7 +150,7 @@ GRETA_DEVICE void consume(const Arguments& args, SharedMemory shared, const Part
     products_begin();
     GRETA_UNROLL
     for (u32 product = 0; product < products; ++product) {
-      const u32 line = (warpgroup_index() * products + product) * 64, start = ring.index * stage_bytes;
+      const u32 line = (group * products + product) * 64, start = ring.index * stage_bytes;
       GRETA_UNROLL
       for (u32 k = 0; k < step; k += 32) {
         const OperandPlace b = byte_place<TileB>(shared, start + TileA::bytes, line, k);
@@ -170,7 +171,7 @@ GRETA_DEVICE void consume(const Arguments& args, SharedMemory shared, const Part
     ring.next();
     GRETA_UNROLL
     for (u32 product = 0; product < products; ++product) {
-      add_step(args, part, product, (part.first_step + i) * step, sums[product], totals[product]);
+      add_step(args, part, tile_of(group, product), (part.first_step + i) * step, sums[product], totals[product]);
     }
   }
 }
@@ -230,7 +231,7 @@ ROWS_KERNEL scaled_gemm_tma_rows(const u8*, const u8*, const float* GRETA_READ s
   exchange.await_others();
   GRETA_UNROLL
   for (u32 product = 0; product < products; ++product) {
-    exchange.send(tile_of(product), rank, totals[product]);
+    exchange.send(tile_of(warpgroup_index(), product), rank, totals[product]);
   }
   exchange.receive();
   exchange.add_up(wave_index(), waves, [&](u32 tile, u32 eight, const float(&sum)[4]) {

@@ -47,12 +47,6 @@ std::int64_t shared_bytes(const Shape& shape, const Config& config) {
   return std::max(stages * (bm + bn) * step, sums) + config["GROUPS"] * 4 * stored + stages * 16;
 }
 
-std::int64_t shared_for_stages(const Shape& shape, const DeviceInfo& device, int groups) {
-  constexpr std::int64_t of_cache = 33 << 10;
-  const std::int64_t shared = device.shared_memory_bytes;
-  return shape.scales == Scales::block && groups > 1 ? shared - of_cache : shared;
-}
-
 std::int64_t least_registers(const Shape& shape, const Config& config) {
   const std::int64_t sums = config["BN"] / 2;  // of a product
   const std::int64_t products = config["BM"] / config["GROUPS"] / warpgroup_rows;
@@ -128,13 +122,7 @@ std::optional<Config> config_of_tile(const Shape& shape, const DeviceInfo& devic
   const bool rounds = split == 1 && count > busy_workgroups(device);
   // With groups, workgroups that end are replaced while others look for the group of their tile.
   if (tile.groups > 1 && rounds && !shape.grouped()) config.value("RESIDENT") = 1;
-  // Warpgroups that take turns are 1 to 7 % faster from these steps on, and slower with fewer
-  // (H200s, results/2026-11-28-nvidia-h200-scaled-slices). Those with SUMS=2 need no turns.
-  constexpr std::int64_t least_steps = 32;
-  const bool turns = config["SUMS"] == 1 && ceil_div(shape.k, step) >= least_steps;
-  if (config["RESIDENT"] != 0 && turns) config.value("STAGGER") = 1;
-  const std::int64_t of_two =
-      shared_for_stages(shape, device, tile.groups) / (tile.groups == 1 && rounds ? 2 : 1);
+  const std::int64_t of_two = device.shared_memory_bytes / (tile.groups == 1 && rounds ? 2 : 1);
   for (const int stages : {3, 4, 5, 6, 7, 8, 10, 12}) {
     Config more = config;
     more.value("STAGES") = stages;

@@ -22,10 +22,6 @@ std::int64_t tile_columns(const Shape& shape, const Config& config);
 bool folds_in_cluster(const Config& config);
 /// Returns the bytes of dynamic shared memory, as tma.hip has them.
 std::int64_t shared_bytes(const Shape& shape, const Config& config);
-/// Returns the bytes of shared memory for a default's stages: with scales of blocks less than all,
-/// so that the first-level cache holds those of a tile (docs/scaled-gemm.md). Measured for tiles of
-/// several warpgroups.
-std::int64_t shared_for_stages(const Shape& shape, const DeviceInfo& device, int groups);
 /// Returns the number of 32-bit registers that a thread of a warpgroup needs at least.
 std::int64_t least_registers(const Shape& shape, const Config& config);
 /// Returns whether a thread has these registers: some of those of the warpgroup that copies.
