@@ -57,9 +57,9 @@ bool roomy(const Shape& s, const DeviceInfo& device, const Config& c) {
 /// Returns the number of threads of a row if there are more rows than units: each loads a few
 /// vectors. Up to 5 vectors a thread, a row stays in one wave, which needs no barrier, and up to 6
 /// in a quarter of the largest workgroup, of which several share a unit. With NVRTC,
-/// for which this is measured, it stays in a half of it likewise, and in a quarter up to 56 elements
-/// if there is nothing else to hold. 32 threads and less share a row only if all rows keep the
-/// device busy.
+/// for which this is measured, it stays in a half of it likewise, and in a quarter up to 56
+/// elements if there is nothing else to hold. 32 threads and less share a row only if all rows keep
+/// the device busy.
 std::int64_t lanes_of_many(const Shape& s, const DeviceInfo& device, int vec, int loads,
                            std::int64_t busy) {
   constexpr std::int64_t wave = 32, quarter = 256, half = 512, busy_threads = 512;
