@@ -22,6 +22,10 @@ bool vectorising_cpu(const DeviceInfo& device) {
   return device.is_cpu() && device.language == Language::glsl;
 }
 
+bool compiled_by_nvrtc(const DeviceInfo& device) {
+  return device.vendor == "NVIDIA" && device.language == Language::hip;
+}
+
 std::int64_t busy_workgroups(const DeviceInfo& device) {
   return device.compute_units > 0 ? device.compute_units : 32;
 }

@@ -18,6 +18,9 @@ namespace greta::kernels {
 /// of the GPUs that it emulates.
 bool vectorising_cpu(const DeviceInfo& device);
 
+/// Returns whether NVRTC compiles kernels for the device, or for the GPU that hip-host emulates.
+bool compiled_by_nvrtc(const DeviceInfo& device);
+
 /// Returns the number of workgroups that occupy the device; an estimate if the API does not report
 /// it.
 std::int64_t busy_workgroups(const DeviceInfo& device);

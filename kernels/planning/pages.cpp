@@ -1,5 +1,8 @@
 #include "kernels/planning/pages.hpp"
 
+#include <fmt/format.h>
+
+#include <limits>
 #include <numeric>
 #include <random>
 #include <string>
@@ -22,6 +25,19 @@ Attribute page_size_attribute() {
 std::int64_t page_of(const Problem& problem) {
   const std::string text = problem.attribute("page_size", "none");
   return text == "none" ? 0 : std::stoll(text);
+}
+
+Result<void> check_capacity(const Problem& problem) {
+  const std::int64_t tokens = problem.dim("tokens"), capacity = problem.dim("capacity");
+  if (capacity < tokens) {
+    return bad_field("capacity", std::to_string(capacity),
+                     fmt::format("must be at least the {} tokens", tokens));
+  }
+  const std::int64_t page = page_of(problem);
+  if (page > 0 && capacity > std::numeric_limits<std::int32_t>::max() - page) {
+    return bad_field("capacity", std::to_string(capacity), "has more than 2^31 - 1 keys in pages");
+  }
+  return {};
 }
 
 HostTensor random_block_table(const TensorSpec& spec, std::uint64_t seed) {

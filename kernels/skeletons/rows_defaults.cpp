@@ -22,20 +22,16 @@ std::int64_t weight_registers(int beside, std::int64_t held, const Config& c) {
   return select(c["STAY"] > 0 || held <= 16, held * beside, 8);
 }
 
-/// Returns whether the rules of results/2026-11-27-nvidia-h200-unseen-shapes were measured there.
-bool is_measured(const DeviceInfo& device) {
-  return device.vendor == "NVIDIA" && device.language == Language::hip;
-}
-
 /// Returns whether rows need nothing but themselves: no mask, residual or weights.
 bool alone(const Shape& s) {
   return s.tensors.size() <= 2;  // X and Y
 }
 
-/// Returns the most elements of a row that a thread holds by default.
+/// Returns the most elements of a row that a thread holds by default. NVRTC's numbers are those of
+/// results/2026-11-27-nvidia-h200-unseen-shapes.
 std::int64_t most_held_by_default(const Shape& s, const DeviceInfo& device, std::int64_t threads) {
-  if (threads <= 256) return alone(s) && is_measured(device) ? 56 : 48;
-  return threads <= 512 && is_measured(device) ? 48 : 32;
+  if (threads <= 256) return alone(s) && compiled_by_nvrtc(device) ? 56 : 48;
+  return threads <= 512 && compiled_by_nvrtc(device) ? 48 : 32;
 }
 
 /// Returns whether compilers are expected to avoid spills. They need more registers than the space
@@ -60,13 +56,14 @@ bool roomy(const Shape& s, const DeviceInfo& device, const Config& c) {
 
 /// Returns the number of threads of a row if there are more rows than units: each loads a few
 /// vectors. Up to 5 vectors a thread, a row stays in one wave, which needs no barrier, and up to 6
-/// in a quarter of the largest workgroup, of which several share a unit. Where it is measured, it
-/// stays in a half of it likewise, and in a quarter up to 56 elements if there is nothing else to
-/// hold. 32 threads and less share a row only if all rows keep the device busy.
+/// in a quarter of the largest workgroup, of which several share a unit. With NVRTC,
+/// for which this is measured, it stays in a half of it likewise, and in a quarter up to 56
+/// elements if there is nothing else to hold. 32 threads and less share a row only if all rows keep
+/// the device busy.
 std::int64_t lanes_of_many(const Shape& s, const DeviceInfo& device, int vec, int loads,
                            std::int64_t busy) {
   constexpr std::int64_t wave = 32, quarter = 256, half = 512, busy_threads = 512;
-  const bool measured = is_measured(device);
+  const bool measured = compiled_by_nvrtc(device);
   const std::int64_t vectors = s.cols / vec,
                      of_quarter = alone(s) && measured ? std::min(13, 56 / vec) : 6;
   std::int64_t lanes = std::min<std::int64_t>(next_power(ceil_div(vectors, loads)), 1024);
@@ -118,7 +115,7 @@ std::vector<Config> staged_defaults(const Shape& s, const DeviceInfo& device) {
   constexpr int words_of_moments = 3;
   const int widest = widest_of(s.strides, s.in, s.cols);
   const std::int64_t vectors = s.cols / widest;
-  const bool measured = has_clusters(device.architecture) && is_measured(device);
+  const bool measured = has_clusters(device.architecture) && compiled_by_nvrtc(device);
   if (!measured || s.operation.statistic_words < words_of_moments || vectors <= 1024 ||
       !s.operation.splits) {
     return {};

@@ -27,7 +27,7 @@ class Signatures(Case):
     def test_every_operation_is_a_documented_method_with_types(self):
         names = {self.SHARED.get(name, name.removeprefix("greta_")) for name in self.operations()}
         self.assertGreater(len(names), 18)
-        methods = {name for name in vars(greta.Operations) if not name.startswith("_")}
+        methods = {name for name in dir(greta.Operations) if not name.startswith("_")}
         self.assertEqual(names, methods)
         for name in methods:
             method = getattr(greta.Operations, name)

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "runtime/device/backend.hpp"
+#include "tests/counted_stream.hpp"
 #include "tests/layers.hpp"
 #include "tuner/bench/benchmark_names.hpp"
 #include "tuner/bench/device_work.hpp"
@@ -176,43 +177,16 @@ TEST(Machine, PeersAreOfTheSameDriver) {
   EXPECT_EQ(indices(4), std::vector<int>{3});
 }
 
-/// Counts calls, and fails as it is told.
-class FailingStream final : public Stream {
- public:
-  explicit FailingStream(Result<void> submitted = {}, Result<void> waited = {})
-      : submitted_(std::move(submitted)), waited_(std::move(waited)) {}
-  Result<void> launch(const Kernel&, Grid, std::span<const std::byte>, LaunchOrder) override {
-    return {};
-  }
-  Result<void> copy(Buffer&, std::size_t, const Buffer&, std::size_t, std::size_t) override {
-    return {};
-  }
-  Result<void> fill(Buffer&, std::size_t, std::size_t, std::uint32_t) override { return {}; }
-  Result<void> record(Event&) override { return {}; }
-  Result<void> replay(const Graph&) override { return {}; }
-  Result<void> wait(const Event&) override { return {}; }
-  Result<void> submit() override { return submitted_; }
-  Result<void> synchronize(Deadline) override {
-    ++waits;
-    return waited_;
-  }
-  void discard() override { ++discards; }
-
-  int waits = 0, discards = 0;
-
- private:
-  Result<void> submitted_, waited_;
-};
-
 // One side's copies write to the other's memory, which may be freed only after both are done.
 TEST(Machine, BothSidesOfAPairAreWaitedForAfterAFailure) {
   const Failure refused{Status::launch, "refused", {}}, late{Status::timeout, "late", {}};
-  const auto run = [](FailingStream& a, FailingStream& b) {
+  const auto run = [](CountedStream& a, CountedStream& b) {
     const std::array<Stream*, 2> both{&a, &b};
     return run_together(both, std::chrono::seconds(1));
   };
   for (const bool first : {true, false}) {
-    FailingStream fails(refused), fine;
+    CountedStream fails, fine;
+    fails.submitted = refused;
     const RanTogether ran = first ? run(fails, fine) : run(fine, fails);
     ASSERT_FALSE(ran.result);
     EXPECT_EQ(ran.result.failure().message, "refused");
@@ -220,7 +194,8 @@ TEST(Machine, BothSidesOfAPairAreWaitedForAfterAFailure) {
     EXPECT_EQ(fine.waits, 1);
     EXPECT_EQ(fails.discards, 1);
   }
-  FailingStream hangs({}, late), fine;
+  CountedStream hangs, fine;
+  hangs.waited = late;
   const RanTogether ran = run(hangs, fine);
   EXPECT_EQ(ran.result.failure().status, Status::timeout);
   EXPECT_TRUE(ran.stuck) << "its work may still use the memory of both";

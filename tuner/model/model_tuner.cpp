@@ -22,6 +22,14 @@ constexpr std::uint64_t seed = 1;  ///< seed of random weights and prompts
 /// tuned.
 constexpr std::uint64_t kept_share = 4;
 
+/// Copies the contents of a database to another one, which need not exist.
+Result<void> merge_contents(const std::filesystem::path& from, const std::filesystem::path& to) {
+  auto merged = open_database(to, TunedDb::Mode::read_write);
+  if (!merged) return merged.failure();
+  static_cast<void>(merged->merge(contents_of(from)));
+  return {};
+}
+
 }  // namespace
 
 void ModelObserver::on_problems(const std::vector<ModelChange>&) {}
@@ -167,11 +175,7 @@ Result<void> ModelTuner::tune_problems() {
   const double left_s = end_s_ - needs_.spent_s;
   const TimedStop stop(stop_, after(std::max(plan.tuning_s, left_s - least_comparing_s(needs_))));
   options.database = beside_database("candidates");
-  {
-    auto candidates = open_database(options.database, TunedDb::Mode::read_write);
-    if (!candidates) return candidates.failure();
-    static_cast<void>(candidates->merge(contents_of(options_.tuner.database)));
-  }
+  if (auto begun = merge_contents(options_.tuner.database, options.database); !begun) return begun;
   std::vector<WeightedProblem> problems;
   for (const ModelChange& change : result_.changes) {
     problems.push_back({change.problem, change.share});

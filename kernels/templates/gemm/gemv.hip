@@ -297,6 +297,34 @@ GRETA_DEVICE void finish(const Arguments& args, u32 row, u32 col, Total total) {
 #endif
 }
 
+// Stores what a row of the workgroup's columns is worth, or with SPLIT > 1 leaves its sums.
+GRETA_DEVICE void put_row(const Arguments& args, u32 row, u32 col, const float* part_sums) {
+#if SPLIT > 1
+  put_partial(args, row, thread_index(), part_sums);
+#if GATED
+  put_partial(args, row, OUT_WIDTH + thread_index(), part_sums);
+#endif
+#if NORM
+  if (thread_index() == 0) put_partial(args, row, WIDTH, part_sums);
+#endif
+#else
+  finish(args, row, col, [&](u32 w) { return total_of(part_sums, w); });
+#endif
+}
+
+// Adds the products of this thread's part of K, which begins with `at`.
+GRETA_DEVICE void accumulate_part(const Arguments& args, const In* b_column, u32 at, u32 k_end, Sums& sums,
+                                  float (&squares)[ROWS]) {
+  constexpr u32 stride = KL * UNROLL * (B_ALONG_K ? VB : 1);
+  for (; at < k_end; at += stride) {
+    if (at + K_OF(UNROLL - 1) < k_end) {
+      accumulate<true>(args, b_column, at, k_end, sums, squares);
+    } else {
+      accumulate<false>(args, b_column, at, k_end, sums, squares);
+    }
+  }
+}
+
 GRETA_KERNEL(THREADS) gemm_gemv(GEMM_PARAMETERS) {
 #if GROUPED
   begin_launch();  // another operation writes the rows of groups
@@ -316,8 +344,6 @@ GRETA_KERNEL(THREADS) gemm_gemv(GEMM_PARAMETERS) {
 #else
   const u32 lane = tid / COLS, column = tid % COLS;
 #endif
-  const u32 first_k = lane * VA;
-  constexpr u32 k_stride = KL * UNROLL * (B_ALONG_K ? VB : 1);
   // Threads past the last column repeat it and store nothing.
 #if GATED
   const u32 half = column * CT / OUT_WIDTH, in_half = column * CT % OUT_WIDTH;
@@ -330,13 +356,7 @@ GRETA_KERNEL(THREADS) gemm_gemv(GEMM_PARAMETERS) {
   const u32 k_end = smaller(k_begin + slice, k);
   Sums sums = {};
   float squares[ROWS] = {};
-  for (u32 at = k_begin + first_k; at < k_end; at += k_stride) {
-    if (at + K_OF(UNROLL - 1) < k_end) {
-      accumulate<true>(args, b_column, at, k_end, sums, squares);
-    } else {
-      accumulate<false>(args, b_column, at, k_end, sums, squares);
-    }
-  }
+  accumulate_part(args, b_column, k_begin + lane * VA, k_end, sums, squares);
 
   await_earlier_launches();  // of threads without a part of K, too
   let_next_launch_begin();
@@ -346,19 +366,7 @@ GRETA_KERNEL(THREADS) gemm_gemv(GEMM_PARAMETERS) {
   for (u32 row = 0; row < ROWS; ++row) {
     if (row > 0) block_barrier();  // all have read the row before
     add_lanes(sums[row], squares[row], lane, column, part_sums);
-    if (writes) {
-#if SPLIT > 1
-      put_partial(args, row, tid, part_sums);
-#if GATED
-      put_partial(args, row, OUT_WIDTH + tid, part_sums);
-#endif
-#if NORM
-      if (tid == 0) put_partial(args, row, WIDTH, part_sums);
-#endif
-#else
-      finish(args, row, out_col, [&](u32 w) { return total_of(part_sums, w); });
-#endif
-    }
+    if (writes) put_row(args, row, out_col, part_sums);
   }
 #if SPLIT > 1
   GRETA_SHARED(u32, before, 1);  // slices before this one

@@ -66,15 +66,7 @@ void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64
 }
 
 Result<void> check(const Problem& problem) {
-  const std::int64_t tokens = problem.dim("tokens"), capacity = problem.dim("capacity");
-  if (capacity < tokens) {
-    return bad_field("capacity", std::to_string(capacity),
-                     fmt::format("must be at least the {} tokens", tokens));
-  }
-  const std::int64_t page = page_of(problem);
-  if (page > 0 && capacity > std::numeric_limits<std::int32_t>::max() - page) {
-    return bad_field("capacity", std::to_string(capacity), "has more than 2^31 - 1 keys in pages");
-  }
+  if (auto good = check_capacity(problem); !good) return good;
   auto counted = check_count(problem, "kv_heads", {"tokens", "kv_heads"});
   return counted ? check_count(problem, "capacity", {"capacity", "kv_heads"}) : counted;
 }

@@ -24,14 +24,13 @@ std::int64_t digits_shared_bytes(const Shape& shape, const Config& config) {
 }
 
 Alternative space(const Shape& shape, const DeviceInfo& device) {
-  const std::int64_t wave = device.subgroup_size, shared = device.shared_memory_bytes;
-  const std::int64_t threads = most_threads(device);
+  const std::int64_t wave = device.subgroup_size;
   const Expression bytes = digits_shared_bytes<Expression>(shape, p["WAVES"], p["TN"], p["STAGES"]);
   // WAVES     waves of a workgroup, among which K is divided
   // TN        tiles of 16 columns of C, which one load of A serves
   // STAGES    pairs of units of a wave in shared memory, all but one of them being copied
   // RESIDENT  workgroups per compute unit, which compute tile after tile; 0: one for each tile
-  return {
+  Alternative a{
       "digits",
       {{"WAVES", {2, 4, 8, 16}}, {"TN", {1, 2}}, {"STAGES", {2, 3, 4}}, {"RESIDENT", {0, 1, 2, 3}}},
       {storage_constraint(shape.halves(), shape.out, device),
@@ -39,23 +38,11 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
        rows_of_weights(shape),
        {"lane_copies", "the device must be an NVIDIA GPU with HIP kernels and matrix cores",
         has_copies(shape, device)},
-       {"digits", "A must be one row", shape.m == 1},
-       {"groups", "weights must be int4 or int8 in groups of 128", shape.group == core_unit},
-       {"pairs", fmt::format("k, {}, must be a multiple of {}", shape.k, pair),
-        shape.k % pair == 0},
-       {"waves", fmt::format("the device allows {} threads", threads),
-        p["WAVES"] * wave <= threads},
-       {"columns",
-        fmt::format("TN x 16 must not be twice n, {}, or more, unless TN is 1", shape.products()),
-        p["TN"] == 1 || p["TN"] * core_side < 2 * shape.products()},
-       {"idle_waves",
-        fmt::format("WAVES must not exceed the pairs of units of k, {}", shape.k / pair),
-        p["WAVES"] <= shape.k / pair},
-       {"shared_memory", fmt::format("stages, sums and A must fit {} KiB", shared / 1024),
-        bytes <= shared},
-       resident_constraint(device, bytes),
-       register_constraint(device, "sums, weights of a unit and digits", 34 * p["TN"] + 48,
-                           p["WAVES"] * wave)}};
+       {"digits", "A must be one row", shape.m == 1}}};
+  append(a.constraints, ring_constraints(shape, device, bytes));
+  a.constraints.push_back(register_constraint(device, "sums, weights of a unit and digits",
+                                              34 * p["TN"] + 48, p["WAVES"] * wave));
+  return a;
 }
 
 LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& config) {

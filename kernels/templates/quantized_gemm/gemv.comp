@@ -132,6 +132,32 @@ void put_tile(uint first_row, uint last_row, uint tile_col) {
 #endif
   }
 }
+#else
+// Adds up what the threads of each column have, and stores what it is worth.
+void put_columns(uint lane, uint first_row, uint last_row, uint first_col) {
+#if GATED
+  float gate = 0.0;
+#endif
+#if NORM
+  [[unroll]] for (uint row = 0; row < ROWS; ++row) {
+    const float total = reduce_threads(squares[row], row % 2);
+    const float factor = inversesqrt(total / float(args.k) + args.epsilon);
+    [[unroll]] for (uint t = 0; t < TN; ++t) sum[row * TN + t] *= factor;
+  }
+  barrier();  // all have read the parts of the last sums
+#endif
+  [[unroll]] for (uint i = 0; i < ROWS * TN; ++i) {
+    const float total = reduce_threads(sum[i], i % 2);
+    const uint row = i / TN, col = first_col + i % TN;
+    const bool stores = lane == 0 && row <= last_row && col < product_columns();
+#if GATED
+    if (stores && i % 2 == 1) put_gated(args.c, first_row + row, col / 2, gate, total);
+    gate = total;
+#else
+    if (stores) put(args.c, first_row + row, col, total);
+#endif
+  }
+}
 #endif
 
 void main() {
@@ -175,27 +201,6 @@ void main() {
   if (!meet(workgroup(), args.tiles_n * ((args.m + ROWS - 1) / ROWS))) return;
   put_tile(first_row, last_row, tile_col);
 #else
-#if GATED
-  float gate = 0.0;
-#endif
-#if NORM
-  [[unroll]] for (uint row = 0; row < ROWS; ++row) {
-    const float total = reduce_threads(squares[row], row % 2);
-    const float factor = inversesqrt(total / float(args.k) + args.epsilon);
-    [[unroll]] for (uint t = 0; t < TN; ++t) sum[row * TN + t] *= factor;
-  }
-  barrier();  // all have read the parts of the last sums
-#endif
-  [[unroll]] for (uint i = 0; i < ROWS * TN; ++i) {
-    const float total = reduce_threads(sum[i], i % 2);
-    const uint row = i / TN, col = first_col + i % TN;
-    const bool stores = lane == 0 && row <= last_row && col < product_columns();
-#if GATED
-    if (stores && i % 2 == 1) put_gated(args.c, first_row + row, col / 2, gate, total);
-    gate = total;
-#else
-    if (stores) put(args.c, first_row + row, col, total);
-#endif
-  }
+  put_columns(lane, first_row, last_row, first_col);
 #endif
 }

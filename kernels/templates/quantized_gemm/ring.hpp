@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "kernels/planning/device_limits.hpp"
 #include "kernels/templates/quantized_gemm/cores.hpp"
@@ -45,6 +46,26 @@ inline Constraint resident_constraint(const DeviceInfo& device, const Expression
                       shared / 1024, threads),
           p["RESIDENT"] <= 1 || (p["RESIDENT"] * (bytes + 1024) <= shared &&
                                  p["RESIDENT"] * p["WAVES"] * device.subgroup_size <= threads)};
+}
+
+/// Returns what K, the waves that divide it, and `bytes` of shared memory must fulfil.
+inline std::vector<Constraint> ring_constraints(const Shape& shape, const DeviceInfo& device,
+                                                const Expression& bytes) {
+  const std::int64_t threads = most_threads(device), shared = device.shared_memory_bytes;
+  return {
+      {"groups", "weights must be int4 or int8 in groups of 128", shape.group == core_unit},
+      {"pairs", fmt::format("k, {}, must be a multiple of {}", shape.k, pair), shape.k % pair == 0},
+      {"waves", fmt::format("the device allows {} threads", threads),
+       p["WAVES"] * std::int64_t{device.subgroup_size} <= threads},
+      {"columns",
+       fmt::format("TN x 16 must not be twice n, {}, or more, unless TN is 1", shape.products()),
+       p["TN"] == 1 || p["TN"] * core_side < 2 * shape.products()},
+      {"idle_waves",
+       fmt::format("WAVES must not exceed the pairs of units of k, {}", shape.k / pair),
+       p["WAVES"] <= shape.k / pair},
+      {"shared_memory", fmt::format("stages, sums and A must fit {} KiB", shared / 1024),
+       bytes <= shared},
+      resident_constraint(device, bytes)};
 }
 
 /// Returns the columns of C that a workgroup computes on average.

@@ -34,8 +34,7 @@ std::int64_t shared_bytes(const Shape& shape, const Config& config) {
 }
 
 Alternative space(const Shape& shape, const DeviceInfo& device) {
-  const std::int64_t wave = device.subgroup_size, shared = device.shared_memory_bytes;
-  const std::int64_t threads = most_threads(device);
+  const std::int64_t wave = device.subgroup_size;
   const std::int64_t tiles = ceil_div(shape.m, core_side);
   const Expression bytes = shared_bytes<Expression>(shape, p["WAVES"], p["TN"], p["STAGES"]);
   // WAVES     waves of a workgroup, among which K is divided
@@ -43,7 +42,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
   // RT        tiles of 16 rows of C: all rows
   // STAGES    pairs of units of a wave in shared memory, all but one of them being copied
   // RESIDENT  workgroups per compute unit, which compute tile after tile; 0: one for each tile
-  return {
+  Alternative a{
       "stream",
       {{"WAVES", {2, 4, 8, 16, 32}},
        {"TN", {1, 2, 4}},
@@ -56,9 +55,6 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
         fmt::format("the device must be an NVIDIA GPU with HIP kernels and matrix cores of {}",
                     to_string(shape.in)),
         has_copies(shape, device)},
-       {"groups", "weights must be int4 or int8 in groups of 128", shape.group == core_unit},
-       {"pairs", fmt::format("k, {}, must be a multiple of {}", shape.k, pair),
-        shape.k % pair == 0},
        {"norm",
         fmt::format(
             "with a norm, a row of A takes two of eight rows, so that m, {}, must be at most 4",
@@ -67,22 +63,13 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
        {"norm_output",
         "with a norm of f16, the output must be f16: the rest of a small element is rounded",
         !shape.norm || shape.in != DType::f16 || shape.out == DType::f16},
-       {"waves", fmt::format("the device allows {} threads", threads),
-        p["WAVES"] * wave <= threads},
-       {"rows", fmt::format("RT x 16 must be m, {}, rounded up", shape.m), p["RT"] == tiles},
-       {"columns",
-        fmt::format("TN x 16 must not be twice n, {}, or more, unless TN is 1", shape.products()),
-        p["TN"] == 1 || p["TN"] * core_side < 2 * shape.products()},
-       {"idle_waves",
-        fmt::format("WAVES must not exceed the pairs of units of k, {}", shape.k / pair),
-        p["WAVES"] <= shape.k / pair},
-       {"shared_memory", fmt::format("stages, sums and A must fit {} KiB", shared / 1024),
-        bytes <= shared},
-       resident_constraint(device, bytes),
-       register_constraint(
-           device, "sums, weights of a unit and elements of A",
-           p["RT"] * p["TN"] * (2 * core_side * core_side / wave) + 16 * p["TN"] + 64,
-           p["WAVES"] * wave)}};
+       {"rows", fmt::format("RT x 16 must be m, {}, rounded up", shape.m), p["RT"] == tiles}}};
+  append(a.constraints, ring_constraints(shape, device, bytes));
+  a.constraints.push_back(register_constraint(
+      device, "sums, weights of a unit and elements of A",
+      p["RT"] * p["TN"] * (2 * core_side * core_side / wave) + 16 * p["TN"] + 64,
+      p["WAVES"] * wave));
+  return a;
 }
 
 LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& config) {

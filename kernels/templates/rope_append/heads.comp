@@ -81,9 +81,30 @@ void load_angles(uint64_t at, uint chunk) {
 #endif
 }
 
+// Of a token at `position`, for this thread's columns of `width`; NaN past the table.
+void load_all_angles(uint position, uint lane, uint width) {
+  [[unroll]] for (uint c = 0; c < CHUNKS; ++c) {
+    const uint col = lane + c * LANES;
+    [[unroll]] for (uint j = 0; j < PARTS * VEC; ++j)
+      angles[c][j] = uintBitsToFloat(0x7fc00000u);
+    if (col < width && position < args.table_rows)
+      load_angles(args.table + (uint64_t(position) * args.dim + col * (PARTS * VEC)) * 4, c);
+  }
+}
+
 // Elements before a token's heads; tokens are `stride` apart, or packed.
 uint64_t token_start(uint row, uint heads, uint stride) {
   return uint64_t(row) * (stride > 0 ? stride : heads * args.dim);
+}
+
+// Where a head of Q, then of K, then of V begins; `q_row`, `kv_row`: elements before the token's.
+uint64_t start_of(uint64_t q_row, uint64_t kv_row, uint head) {
+  const bool query = head < args.heads, key = !query && head < args.heads + args.kv_heads;
+  const uint other = head - args.heads;
+  uint64_t from = args.v + (kv_row + uint64_t(other - args.kv_heads) * args.dim) * IN_BYTES;
+  if (query) from = args.q + (q_row + uint64_t(head) * args.dim) * IN_BYTES;
+  if (key) from = args.k + (kv_row + uint64_t(other) * args.dim) * IN_BYTES;
+  return from;
 }
 
 // VEC neighbours of the inputs' type.
@@ -115,6 +136,65 @@ float inverse_root_of_mean_square(X_RAW x[CHUNKS * PARTS], uint turn) {
 #endif
 }
 
+#if PAGE
+#define HEAD_LINES PAGE  // of the caches, from a head's line to that of the next head
+#else
+#define HEAD_LINES args.capacity
+#endif
+
+// The line of the caches that head 0 of a sequence has for this slot.
+uint64_t line_of(uint sequence, uint slot) {
+#if PAGE
+  const uint pages = args.capacity / PAGE + (args.capacity % PAGE != 0 ? 1 : 0);
+  const uint64_t entry = uint64_t(sequence) * pages + slot / PAGE;
+  const uint64_t page = uint64_t(I32(args.block_table + entry * 4).v);
+  return page * args.kv_heads * PAGE + slot % PAGE;
+#else
+  return uint64_t(sequence) * args.kv_heads * args.capacity + slot;
+#endif
+}
+
+// VEC neighbours, with a norm those of the normalised head.
+void normalise(X_RAW x, X_RAW weight, float scale, out float a[VEC]) {
+  unpack(x, a);
+#if NORM
+  float w[VEC];
+  unpack(weight, w);
+  [[unroll]] for (uint j = 0; j < VEC; ++j) a[j] = a[j] * scale * w[j];
+#endif
+}
+
+// Turns a chunk's pairs by its angles.
+void rotate(float a[PARTS][VEC], uint c, out float y[PARTS][VEC]) {
+#if HALF
+  [[unroll]] for (uint j = 0; j < VEC; ++j) {
+    const float cosine = angles[c][2 * j], sine = angles[c][2 * j + 1];
+    y[0][j] = a[0][j] * cosine - a[1][j] * sine;
+    y[1][j] = a[0][j] * sine + a[1][j] * cosine;
+  }
+#else
+  [[unroll]] for (uint j = 0; j < VEC; j += 2) {
+    const float cosine = angles[c][j], sine = angles[c][j + 1];
+    y[0][j] = a[0][j] * cosine - a[0][j + 1] * sine;
+    y[0][j + 1] = a[0][j] * sine + a[0][j + 1] * cosine;
+  }
+#endif
+}
+
+// Stores a chunk of a head of Q, or of K.
+void store_chunk(uint row, uint head, uint64_t first_line, uint col, float y[PARTS][VEC]) {
+  [[unroll]] for (uint p = 0; p < PARTS; ++p) {
+    const uint element = col * VEC + p * (args.dim / 2);
+    if (head < args.heads) {
+      const uint64_t first = token_start(row, args.heads, OUT_STRIDE);
+      store_as_input(args.out_ + (first + head * args.dim + element) * IN_BYTES, y[p]);
+    } else {
+      const uint64_t line = first_line + (head - args.heads) * HEAD_LINES;
+      store_floats(args.k_cache + (line * args.dim + element) * OUT_BYTES, y[p]);
+    }
+  }
+}
+
 void main() {
   const uint width = args.dim / (PARTS * VEC), all = args.heads + 2 * args.kv_heads;
   const uint groups = all / ITEMS + (all % ITEMS != 0 ? 1 : 0);
@@ -128,11 +208,8 @@ void main() {
   X_RAW x[ITEMS][CHUNKS * PARTS], weights[ITEMS][CHUNKS * PARTS];
   [[unroll]] for (uint i = 0; i < ITEMS; ++i) {
     const uint head = group + i * groups;
-    const bool query = head < args.heads, key = !query && head < args.heads + args.kv_heads;
-    const uint other = head - args.heads;  // of K, then of V
-    uint64_t from = args.v + (kv_row + uint64_t(other - args.kv_heads) * args.dim) * IN_BYTES;
-    if (query) from = args.q + (q_row + uint64_t(head) * args.dim) * IN_BYTES;
-    if (key) from = args.k + (kv_row + uint64_t(other) * args.dim) * IN_BYTES;
+    const bool query = head < args.heads;
+    const uint64_t from = start_of(q_row, kv_row, head);
     [[unroll]] for (uint c = 0; c < CHUNKS * PARTS; ++c) {
       const uint col = lane + c / PARTS * LANES;
       const uint element = col * VEC + c % PARTS * (args.dim / 2);
@@ -149,28 +226,9 @@ void main() {
   if (inside) {
     sequence = row / args.tokens;
     slot = uint(I32(args.slots + uint64_t(sequence) * 4).v) + row % args.tokens;
-    const uint position = uint(I32(args.positions + uint64_t(row) * 4).v);
-    [[unroll]] for (uint c = 0; c < CHUNKS; ++c) {
-      const uint col = lane + c * LANES;
-      [[unroll]] for (uint j = 0; j < PARTS * VEC; ++j)
-        angles[c][j] = uintBitsToFloat(0x7fc00000u);
-      if (col < width && position < args.table_rows)
-        load_angles(args.table + (uint64_t(position) * args.dim + col * (PARTS * VEC)) * 4, c);
-    }
+    load_all_angles(uint(I32(args.positions + uint64_t(row) * 4).v), lane, width);
   }
-  // Lines of the caches between a head's line and that of head 0, and the latter.
-  uint64_t first_line = 0, head_lines = args.capacity;
-  if (slot < args.capacity) {
-#if PAGE
-    const uint pages = args.capacity / PAGE + (args.capacity % PAGE != 0 ? 1 : 0);
-    const uint64_t entry = uint64_t(sequence) * pages + slot / PAGE;
-    const uint64_t page = uint64_t(I32(args.block_table + entry * 4).v);
-    first_line = page * args.kv_heads * PAGE + slot % PAGE;
-    head_lines = PAGE;
-#else
-    first_line = uint64_t(sequence) * args.kv_heads * args.capacity + slot;
-#endif
-  }
+  const uint64_t first_line = slot < args.capacity ? line_of(sequence, slot) : 0;
 
   [[unroll]] for (uint i = 0; i < ITEMS; ++i) {
     const uint head = group + i * groups;
@@ -181,46 +239,17 @@ void main() {
       const uint col = lane + c * LANES;
       if (col >= width) continue;
       if (!query && !key) {
-        const uint64_t line = first_line + (head - args.heads - args.kv_heads) * head_lines;
+        const uint64_t line = first_line + (head - args.heads - args.kv_heads) * HEAD_LINES;
         const uint64_t to = args.v_cache + (line * args.dim + col * VEC) * OUT_BYTES;
-        store_converted(to, x[i][c * PARTS]);
-#if HALF
-        store_converted(to + args.dim / 2 * OUT_BYTES, x[i][c * PARTS + 1]);
-#endif
+        [[unroll]] for (uint p = 0; p < PARTS; ++p)
+          store_converted(to + p * (args.dim / 2 * OUT_BYTES), x[i][c * PARTS + p]);
         continue;
       }
       float a[PARTS][VEC], y[PARTS][VEC];
-      [[unroll]] for (uint p = 0; p < PARTS; ++p) {
-        unpack(x[i][c * PARTS + p], a[p]);
-#if NORM
-        float w[VEC];
-        unpack(weights[i][c * PARTS + p], w);
-        [[unroll]] for (uint j = 0; j < VEC; ++j) a[p][j] = a[p][j] * scale * w[j];
-#endif
-      }
-#if HALF
-      [[unroll]] for (uint j = 0; j < VEC; ++j) {
-        const float cosine = angles[c][2 * j], sine = angles[c][2 * j + 1];
-        y[0][j] = a[0][j] * cosine - a[1][j] * sine;
-        y[1][j] = a[0][j] * sine + a[1][j] * cosine;
-      }
-#else
-      [[unroll]] for (uint j = 0; j < VEC; j += 2) {
-        const float cosine = angles[c][j], sine = angles[c][j + 1];
-        y[0][j] = a[0][j] * cosine - a[0][j + 1] * sine;
-        y[0][j + 1] = a[0][j] * sine + a[0][j + 1] * cosine;
-      }
-#endif
-      [[unroll]] for (uint p = 0; p < PARTS; ++p) {
-        const uint element = col * VEC + p * (args.dim / 2);
-        if (query) {
-          const uint64_t first = token_start(row, args.heads, OUT_STRIDE);
-          store_as_input(args.out_ + (first + head * args.dim + element) * IN_BYTES, y[p]);
-        } else {
-          const uint64_t line = first_line + (head - args.heads) * head_lines;
-          store_floats(args.k_cache + (line * args.dim + element) * OUT_BYTES, y[p]);
-        }
-      }
+      [[unroll]] for (uint p = 0; p < PARTS; ++p)
+        normalise(x[i][c * PARTS + p], weights[i][c * PARTS + p], scale, a[p]);
+      rotate(a, c, y);
+      store_chunk(row, head, first_line, col, y);
     }
   }
 }

@@ -137,17 +137,10 @@ Result<void> check(const Problem& problem) {
   if (problem.attribute("norm", "none") == "none" && epsilon != "1e-05") {
     return bad_field("epsilon", epsilon, "needs norm=rms");
   }
-  const std::int64_t tokens = problem.dim("tokens"), capacity = problem.dim("capacity");
-  if (capacity < tokens) {
-    return bad_field("capacity", std::to_string(capacity),
-                     fmt::format("must be at least the {} tokens", tokens));
-  }
-  const std::int64_t page = page_of(problem);
-  if (page > 0 && capacity > std::numeric_limits<std::int32_t>::max() - page) {
-    return bad_field("capacity", std::to_string(capacity), "has more than 2^31 - 1 keys in pages");
-  }
+  if (auto good = check_capacity(problem); !good) return good;
   constexpr std::int32_t most = std::numeric_limits<std::int32_t>::max();
-  const double rows = static_cast<double>(problem.dim("batch")) * static_cast<double>(tokens);
+  const double rows =
+      static_cast<double>(problem.dim("batch")) * static_cast<double>(problem.dim("tokens"));
   const auto all = static_cast<double>(problem.dim("heads") + 2 * problem.dim("kv_heads"));
   if (rows * all > static_cast<double>(most)) {
     return bad_field("heads", std::to_string(problem.dim("heads")),

@@ -198,7 +198,7 @@ std::vector<Config> row_defaults(const SampleShape& shape, const DeviceInfo& dev
 
 std::vector<Config> early_defaults(const SampleShape& shape, const DeviceInfo& device) {
   // On AMD's GPUs it has not been measured.
-  if (device.language != Language::hip || device.vendor != "NVIDIA") return {};
+  if (!compiled_by_nvrtc(device)) return {};
   return {defaults_with(shape, device, "early", 1024)};
 }
 

@@ -38,10 +38,6 @@ auto registers_of(const Shape& shape, const auto& c) {
          4 * c["TN"] + 4;
 }
 
-bool compiled_by_nvrtc(const DeviceInfo& device) {
-  return device.vendor == "NVIDIA" && device.language == Language::hip;
-}
-
 /// Returns an estimate of the registers that compilers need. NVRTC decodes numbers of fp8 where
 /// they are used; compilers for other devices decode all of a chunk at once.
 std::int64_t estimated_registers(const Shape& shape, const DeviceInfo& device,

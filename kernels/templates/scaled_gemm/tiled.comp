@@ -67,6 +67,40 @@ RAW load_line(uint64_t operand, uint64_t row, uint k, uint of_byte) {
 #define NUMBERS_A (VEC * OF_BYTE_A)  // of a load
 #define NUMBERS_B (VEC * OF_BYTE_B)
 
+// Decodes BK of k, from `k` on, of the workgroup's lines of both operands.
+void load_tiles(Group group, uint64_t first_line, uint first_col, uint k) {
+  for (uint i = gl_LocalInvocationIndex; i < BM * BK / NUMBERS_A; i += THREADS) {
+    const uint line = i / (BK / NUMBERS_A), place = i % (BK / NUMBERS_A) * NUMBERS_A;
+    const uint64_t from = group.first + min(group.row + line, group.rows - 1);
+    const RAW raw = load_line(args.a, from, k + place, OF_BYTE_A);
+    [[unroll]] for (uint j = 0; j < NUMBERS_A; ++j)
+      tile_a[(place + j) * PITCH_A + line] = number_of(BITS_OF_A(raw, j));
+  }
+  for (uint i = gl_LocalInvocationIndex; i < BN * BK / NUMBERS_B; i += THREADS) {
+    const uint line = i / (BK / NUMBERS_B), place = i % (BK / NUMBERS_B) * NUMBERS_B;
+    const uint64_t from = first_line + line_of_column(first_col + line);
+    const RAW raw = load_line(args.b, from, k + place, OF_BYTE_B);
+    [[unroll]] for (uint j = 0; j < NUMBERS_B; ++j)
+      tile_b[(place + j) * PITCH_B + line] = number_of_b(BITS_OF_B(raw, j));
+  }
+}
+
+// Stores this thread's elements of C, of which `row` and `col` are the first in the group's tile.
+void store_tile(Group group, uint row, uint first_col, uint col, float total[TM * TN]) {
+  const uint64_t c = args.c + uint64_t(group.first) * args.n * OUT_BYTES;
+  [[unroll]] for (uint i = 0; i < TM * TN; ++i) {
+    const uint to_row = group.row + row + i / TN * ROWS_OF_THREADS;
+    const uint to_col = column_of_c(first_col + col + i % TN * COLUMNS_OF_THREADS);
+    if (to_row >= group.rows || to_col >= args.n) continue;
+    const uint64_t place = c + (uint64_t(to_row) * args.n + to_col) * OUT_BYTES;
+#if GATE != 0
+    if (i % TN < TN / 2) store_out(place, gated_value(total[i], total[i + TN / 2]));
+#else
+    store_out(place, total[i]);
+#endif
+  }
+}
+
 void main() {
   const uint block = workgroup();
   const uint line_of_tiles = block / args.tiles_n, first_col = block % args.tiles_n * BN;
@@ -90,20 +124,7 @@ void main() {
 #endif
   for (uint at = 0; at < args.k; at += BK) {
     if (at > 0) barrier();  // all have read the tiles before
-    for (uint i = thread; i < BM * BK / NUMBERS_A; i += THREADS) {
-      const uint line = i / (BK / NUMBERS_A), place = i % (BK / NUMBERS_A) * NUMBERS_A;
-      const uint64_t from = group.first + min(group.row + line, group.rows - 1);
-      const RAW raw = load_line(args.a, from, at + place, OF_BYTE_A);
-      [[unroll]] for (uint j = 0; j < NUMBERS_A; ++j)
-        tile_a[(place + j) * PITCH_A + line] = number_of(BITS_OF_A(raw, j));
-    }
-    for (uint i = thread; i < BN * BK / NUMBERS_B; i += THREADS) {
-      const uint line = i / (BK / NUMBERS_B), place = i % (BK / NUMBERS_B) * NUMBERS_B;
-      const uint64_t from = first_line + line_of_column(first_col + line);
-      const RAW raw = load_line(args.b, from, at + place, OF_BYTE_B);
-      [[unroll]] for (uint j = 0; j < NUMBERS_B; ++j)
-        tile_b[(place + j) * PITCH_B + line] = number_of_b(BITS_OF_B(raw, j));
-    }
+    load_tiles(group, first_line, first_col, at);
     barrier();
     [[dont_unroll]] for (uint i = 0; i < BK; ++i) {
       Number of_b[TN];
@@ -135,16 +156,5 @@ void main() {
     total[i] = float(sum[i]) * (scale_a(scales_a, of_a, 0, blocks) * scale_b(scales_b, of_b, 0, blocks));
   }
 #endif
-  const uint64_t c = args.c + uint64_t(group.first) * args.n * OUT_BYTES;
-  [[unroll]] for (uint i = 0; i < TM * TN; ++i) {
-    const uint to_row = group.row + row + i / TN * ROWS_OF_THREADS;
-    const uint to_col = column_of_c(first_col + col + i % TN * COLUMNS_OF_THREADS);
-    if (to_row >= group.rows || to_col >= args.n) continue;
-    const uint64_t place = c + (uint64_t(to_row) * args.n + to_col) * OUT_BYTES;
-#if GATE != 0
-    if (i % TN < TN / 2) store_out(place, gated_value(total[i], total[i + TN / 2]));
-#else
-    store_out(place, total[i]);
-#endif
-  }
+  store_tile(group, row, first_col, col, total);
 }

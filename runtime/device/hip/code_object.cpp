@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "runtime/device/hip/elf_bytes.hpp"
-#include "runtime/device/text/json_structure.hpp"
+#include "runtime/device/text/json_builder.hpp"
 
 namespace greta::device::hip {
 namespace {
@@ -21,7 +21,8 @@ constexpr std::string_view bundle_magic = "__CLANG_OFFLOAD_BUNDLE__";
 constexpr std::string_view compressed_magic = "CCOB";
 constexpr std::string_view note_owner{"AMDGPU\0", 7};
 constexpr std::uint32_t metadata_note = 32;  // NT_AMDGPU_METADATA
-constexpr int deepest_metadata = 32;         // compilers use five levels
+// Compilers use five levels. The parser recurses for each.
+constexpr std::size_t deepest_metadata = 32;
 
 // EF_AMDGPU_MACH of the architectures in hardware/architectures.hpp.
 constexpr std::array<std::pair<std::uint32_t, std::string_view>, 16> machines{{{0x2f, "gfx906"},
@@ -56,27 +57,14 @@ Bytes find_metadata(Bytes notes) {
   return {};
 }
 
-/// Rejects input that is nested deeper than any metadata, because the parser recurses for each
-/// level.
-class NestingLimit final : public JsonStructure {
- public:
-  bool start_object(std::size_t) override { return ++depth_ <= deepest_metadata; }
-  bool start_array(std::size_t) override { return ++depth_ <= deepest_metadata; }
-  bool end_object() override { return --depth_ >= 0; }
-  bool end_array() override { return --depth_ >= 0; }
-
- private:
-  int depth_ = 0;
-};
-
 /// Parses MessagePack. Returns a discarded value if the input is not valid.
 json parse_metadata(Bytes bytes) {
   const auto* const begin = reinterpret_cast<const std::uint8_t*>(bytes.data());
-  const auto* const end = begin + bytes.size();
-  NestingLimit limit;
-  if (!json::sax_parse(begin, end, &limit, json::input_format_t::msgpack))
+  JsonBuilder builder(deepest_metadata);
+  if (!json::sax_parse(begin, begin + bytes.size(), &builder, json::input_format_t::msgpack)) {
     return json::value_t::discarded;
-  return json::from_msgpack(begin, end, true, false);
+  }
+  return std::move(builder.value());
 }
 
 /// Returns the metadata of one kernel, or nullptr.

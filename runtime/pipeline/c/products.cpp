@@ -90,14 +90,11 @@ greta_status greta_quantized_gemm(greta_operations* operations, const greta_tens
                                   const greta_tensor* b, const greta_tensor* scales,
                                   const greta_tensor* zeros, const greta_tensor* c,
                                   greta_weights weights) {
-  return guarded([&] {
-    const Call call(operations);
-    QuantizedGemmOptions wanted;
-    wanted.format = weight_format(weights, "weights");
-    wanted.scales = call.maybe(scales, "scales");
-    wanted.zeros = call.maybe(zeros, "zeros");
-    return call->quantized_gemm(call(a, "a"), call(b, "b"), call(c, "c"), wanted);
-  });
+  greta_quantized_gemm_options options = greta_quantized_gemm_defaults();
+  options.weights = weights;
+  options.scales = scales;
+  options.zeros = zeros;
+  return greta_quantized_gemm_fused(operations, a, b, c, &options);
 }
 
 greta_status greta_quantized_gemm_fused(greta_operations* operations, const greta_tensor* a,

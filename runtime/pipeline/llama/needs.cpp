@@ -57,6 +57,29 @@ void count_memory(Runtime& runtime, LlamaNeeds& needs, const LlamaDeviceWeights&
   }
 }
 
+struct Caches {
+  std::int64_t count, length;  ///< of caches, and in tokens
+  std::int64_t tokens;         ///< that a message names
+};
+
+LlamaNeeds needs_of(Runtime& runtime, const LlamaConfig& config, DType dtype, Caches caches,
+                    const LlamaMemorySizes& sizes, const std::set<LlamaPassShape>& shapes,
+                    std::int64_t runners) {
+  LlamaNeeds needs;
+  needs.runners = runners;
+  needs.capacity = caches.tokens;
+  needs.weights = weight_bytes(config, dtype);
+  needs.caches = cache_bytes(config, dtype, caches.count, caches.length);
+  if (needs.total() > runtime.device().info().memory_bytes) return needs;
+  Counter counter;
+  LlamaDeviceWeights weights = make_weights(config, dtype, counter.maker());
+  needs.weights = counter.take();
+  needs.repacking = rounded(repacking_bytes(weights));
+  const LlamaMemory memory = make_memory(weights, sizes, counter.maker());
+  count_memory(runtime, needs, weights, memory, shapes, counter.take());
+  return needs;
+}
+
 }  // namespace
 
 void LlamaNeeds::check(const DeviceInfo& device) const {
@@ -76,45 +99,22 @@ LlamaNeeds llama_needs(Runtime& runtime, const LlamaConfig& config, DType dtype,
                        const LlamaOptions& given, std::int64_t prompt_tokens,
                        std::int64_t runners) {
   const LlamaOptions options = given.for_model(config);
-  LlamaNeeds needs;
-  needs.runners = runners;
-  needs.capacity = options.capacity;
-  needs.weights = weight_bytes(config, dtype);
-  needs.caches = cache_bytes(config, dtype, options.batch, options.capacity);
-  if (needs.total() > runtime.device().info().memory_bytes) return needs;
-  Counter counter;
-  LlamaDeviceWeights weights = make_weights(config, dtype, counter.maker());
-  needs.weights = counter.take();
-  needs.repacking = rounded(repacking_bytes(weights));
-  const LlamaMemory memory =
-      make_memory(weights, LlamaMemorySizes::of(config, options), counter.maker());
   std::set<LlamaPassShape> shapes{{options.batch, 1}};
   for (const std::int64_t tokens :
        llama_passes(prompt_tokens, options.capacity, options.most_tokens)) {
     shapes.insert({options.batch, tokens});
   }
-  count_memory(runtime, needs, weights, memory, shapes, counter.take());
-  return needs;
+  return needs_of(runtime, config, dtype, {options.batch, options.capacity, options.capacity},
+                  LlamaMemorySizes::of(config, options), shapes, runners);
 }
 
 LlamaNeeds llama_needs(Runtime& runtime, const LlamaConfig& config, DType dtype,
                        const LlamaBatchOptions& given, const std::set<LlamaPassShape>& shapes,
                        std::int64_t runners) {
   const LlamaBatchOptions options = given.for_model(config);
-  LlamaNeeds needs;
-  needs.runners = runners;
-  needs.capacity = options.pages * options.page;
-  needs.weights = weight_bytes(config, dtype);
-  needs.caches = cache_bytes(config, dtype, options.pages, options.page);
-  if (needs.total() > runtime.device().info().memory_bytes) return needs;
-  Counter counter;
-  LlamaDeviceWeights weights = make_weights(config, dtype, counter.maker());
-  needs.weights = counter.take();
-  needs.repacking = rounded(repacking_bytes(weights));
-  const LlamaMemory memory =
-      make_memory(weights, batch_memory_sizes(config, options), counter.maker());
-  count_memory(runtime, needs, weights, memory, shapes, counter.take());
-  return needs;
+  return needs_of(runtime, config, dtype,
+                  {options.pages, options.page, options.pages * options.page},
+                  batch_memory_sizes(config, options), shapes, runners);
 }
 
 namespace {

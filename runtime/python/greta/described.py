@@ -18,7 +18,7 @@ from .errors import InvalidArgumentError
 from .tensor import DTYPES, NUMPY, Tensor, numpy_module, path_of
 
 if TYPE_CHECKING:
-    from .operations import Operand
+    from ._calls import Operand
     from .runtime import Pipeline, Queue, Runtime
 
 _READ = (_abi.ROLE["GRETA_TUNE_INPUT"], _abi.ROLE["GRETA_TUNE_INPUT_OUTPUT"])

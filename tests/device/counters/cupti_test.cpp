@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/device/hip/hip_backend.hpp"
-#include "tests/device/counters/counted_stream.hpp"
+#include "tests/counted_stream.hpp"
 #include "tests/device/counters/fake/fake_cupti.hpp"
 #include "tests/layers.hpp"
 
@@ -131,7 +131,7 @@ TEST(Cupti, WorkThatFailsEndsTheReading) {
   FakeCupti& fake = open_fake();
   const auto reader = open_cupti(target()).value();
   CountedStream stream;
-  stream.fails = true;
+  stream.waited = Failure{Status::timeout, "too slow", {}};
   const CountedWork work{
       .stream = &stream, .prepare = {}, .record = [](Stream&) { return Result<void>(); }};
   const auto reading = reader->read({"dram__bytes_read.sum"}, work);

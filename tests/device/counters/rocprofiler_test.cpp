@@ -7,7 +7,7 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
-#include "tests/device/counters/counted_stream.hpp"
+#include "tests/counted_stream.hpp"
 #include "tests/device/counters/fake/fake_rocprofiler.hpp"
 #include "tests/layers.hpp"
 
@@ -144,11 +144,11 @@ TEST(Rocprofiler, WhatIsNotCountedIsAReason) {
   ASSERT_FALSE(dropped);
   EXPECT_EQ(dropped.failure().message, "rocprofiler-sdk 1.0 gave the counts of 0 of 2 dispatches");
   fake.drops_records = false;
-  stream.fails = true;
+  stream.waited = Failure{Status::timeout, "too slow", {}};
   const auto failed = reader->read({"SQ_WAVES.sum"}, work_of(stream, fake, 1));
   ASSERT_FALSE(failed);
   EXPECT_EQ(failed.failure().status, Status::timeout);
-  stream.fails = false;
+  stream.waited = {};
   EXPECT_TRUE(reader->read({"SQ_WAVES.sum"}, work_of(stream, fake, 1)));
   EXPECT_EQ(fake.sets, 0);
 }

@@ -49,8 +49,14 @@ extern "C" __global__ void test(unsigned* out) {
   }
 }
 
+#if defined(__SANITIZE_ADDRESS__)
+constexpr bool checked = true;
+#else
+constexpr bool checked = false;
+#endif
+
 // Blocks have no order. Several threads of the processor take them, so that neighbours may change
-// places.
+// places. Sanitizers' reports name the first block, so that launches begin with it.
 TEST_P(HipHostBlock, AnEvenNumberOfThemBeginsWithTheLastOne) {
   const std::string text = R"(
 extern "C" __global__ void test(unsigned* out) { out[1 + blockIdx.x] = atomicAdd(out, 1U); })";
@@ -59,7 +65,7 @@ extern "C" __global__ void test(unsigned* out) { out[1 + blockIdx.x] = atomicAdd
     host_.run(HostDevice::source(text, {1, 1, 1}), {blocks, 1, 1}, out).value();
     const auto turn = host_.download<unsigned>(out);
     EXPECT_EQ(turn[0], blocks);
-    EXPECT_EQ(turn[1] > turn[blocks], blocks % 2 == 0);
+    EXPECT_EQ(turn[1] > turn[blocks], blocks % 2 == 0 && !checked);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "runtime/device/hip/host/stack_limits.hpp"
 #include "tests/device/hip_host/host_device.hpp"
 #include "tests/layers.hpp"
 
@@ -251,6 +252,44 @@ extern "C" __global__ void __cluster_dims__(1, 1, 4) test(uint32_t* out, int) {
     ASSERT_EQ(order, (std::vector<std::uint32_t>{0, 1, 2, 3})) << i;
   }
   EXPECT_EQ(orders.size(), 8U) << "four first blocks, forward and backward";
+}
+
+// A process with as few mappings as Linux allows by default has stacks for all threads.
+TEST(HipHostClusters, TheLargestOnesRun) {
+  HostDevice host(sm_90);
+  constexpr unsigned threads = 1024, blocks = 16, clusters = 8;
+  const auto out = host.upload(std::vector<std::uint32_t>(clusters));
+  const auto source = HostDevice::source(R"(
+extern "C" __global__ void __cluster_dims__(16, 1, 1) test(uint32_t* out) {
+  greta_host::cluster_arrive();
+  greta_host::cluster_wait();
+  atomicAdd(out + blockIdx.x / 16, 1U);
+})",
+                                         {threads, 1, 1});
+  host.run(source, {clusters * blocks, 1, 1}, out).value();
+  EXPECT_EQ(host.download<std::uint32_t>(out),
+            std::vector<std::uint32_t>(clusters, threads * blocks));
+}
+
+// Executors with 2 to 64 workers have stacks for all clusters. Stacks that a worker has kept may be
+// those of blocks that the next launch does not have. The executor of earlier launches is one more
+// worker that keeps some.
+TEST(HipHostClusters, StacksFitTheMappingsOfAProcess) {
+  using namespace device::hip::host;
+  constexpr std::uint64_t mappings = 65'530, beside = 5'000, most_threads = 16 * 1024;
+  for (unsigned workers = 2; workers <= 64; ++workers) {
+    const std::uint64_t kept = kept_stacks(workers);
+    for (std::uint64_t threads = 1; threads <= most_threads; ++threads) {
+      const unsigned running = workers_for(threads, workers);
+      ASSERT_GE(running, 1U) << workers << " " << threads;
+      ASSERT_LE(running, workers) << threads;
+      const std::uint64_t stacks =
+          running * std::min(threads + kept, most_threads) + (workers - running + 1) * kept;
+      ASSERT_LE(2 * stacks + beside, mappings) << workers << " " << threads;
+    }
+    EXPECT_EQ(workers_for(128, workers), workers) << "blocks of a common size use all processors";
+    EXPECT_GE(kept * workers, 11'000U) << "a launch finds most of its stacks";
+  }
 }
 
 struct Misuse {

@@ -79,7 +79,7 @@ const RaceCase races[] = {
      "WRITE", "READ", 3, 5, "dynamic shared memory"},
     {"Bytes",
      "__shared__ unsigned char bytes[64];\nbytes[threadIdx.x] = 1;\n"
-     "if (edge == 1) bytes[threadIdx.x / 2 * 2] = 2;\nout[threadIdx.x] = bytes[threadIdx.x];",
+     "if (edge == 1 && threadIdx.x < 2) bytes[0] = 2;\nout[threadIdx.x] = bytes[threadIdx.x];",
      "WRITE", "WRITE", 4, 4, "byte 0 of 'bytes' (64 bytes)"},
     // The writer has read last itself.
     {"EarlierReaders",

@@ -216,6 +216,50 @@ CLI::Option* add_batch_options(CLI::App& app, GenerateOptions& options, CLI::Opt
   return prompts;
 }
 
+/// Adds how tokens are drawn.
+void add_sampling_options(CLI::App& app, SamplerOptions& sampler) {
+  add_number(app, "--temperature", sampler.temperature, "0: always the most likely token",
+             {.least = 0})
+      ->capture_default_str();
+  add_whole_number<std::int64_t>(app, "--top-k", sampler.top_k,
+                                 "Sample among this number of the most likely tokens; 0: among all",
+                                 0, 1 << 24)
+      ->capture_default_str();
+  add_number(app, "--top-p", sampler.top_p,
+             "Sample among the most likely tokens, up to this total probability",
+             {.least = 0, .most = 1, .exclusive = true})
+      ->capture_default_str();
+  add_number(app, "--min-p", sampler.min_p,
+             "Drop tokens below this share of the largest probability", {.least = 0, .most = 1})
+      ->capture_default_str();
+  add_penalties(app, sampler);
+  add_seed(app, sampler.seed, "Seed of sampling");
+}
+
+/// Adds the modes, of which each excludes the others, and all but --capture exclude `prompts`.
+void add_modes(CLI::App& app, GenerateOptions& options, CLI::Option* prompts) {
+  std::vector<CLI::Option*> modes{
+      app.add_flag("--explain", options.explain,
+                   "Print each operation's configuration, its origin and speedup"),
+      add_matrix_options(app, options.matrix),
+      app.add_flag("--precompile", options.precompile,
+                   "Compile the kernels for text of any length into the cache, and exit"),
+      app.add_flag("--trace-layers", options.trace_layers,
+                   "Check every stage of every layer against FP64, and diagnose the first wrong "
+                   "one"),
+      app.add_option("--trace", options.trace,
+                     "Write a trace of host and device for Perfetto (JSON)"),
+      app.add_option(
+          "--capture", options.capture,
+          "Record the problems that ran, with their times, for greta-tune from-capture")};
+  for (CLI::Option* mode : modes) {
+    if (mode->get_name() != "--capture") mode->excludes(prompts);
+  }
+  for (std::size_t i = 0; i < modes.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) modes[i]->excludes(modes[j]);
+  }
+}
+
 }  // namespace
 
 void add_generate_options(CLI::App& app, Action& action) {
@@ -234,22 +278,7 @@ void add_generate_options(CLI::App& app, Action& action) {
       ->capture_default_str();
   add_whole_number<std::int64_t>(app, "--capacity", options->capacity,
                                  "KV capacity in tokens [prompt and --tokens]", 1, any);
-  add_number(app, "--temperature", options->sampler.temperature, "0: always the most likely token",
-             {.least = 0})
-      ->capture_default_str();
-  add_whole_number<std::int64_t>(app, "--top-k", options->sampler.top_k,
-                                 "Sample among this number of the most likely tokens; 0: among all",
-                                 0, 1 << 24)
-      ->capture_default_str();
-  add_number(app, "--top-p", options->sampler.top_p,
-             "Sample among the most likely tokens, up to this total probability",
-             {.least = 0, .most = 1, .exclusive = true})
-      ->capture_default_str();
-  add_number(app, "--min-p", options->sampler.min_p,
-             "Drop tokens below this share of the largest probability", {.least = 0, .most = 1})
-      ->capture_default_str();
-  add_penalties(app, options->sampler);
-  add_seed(app, options->sampler.seed, "Seed of sampling");
+  add_sampling_options(app, options->sampler);
   add_quantize_option(app, options->quantize);
   app.add_option("--sample", options->sample,
                  "Where tokens are drawn: on the device, or on the host from a copy of all logits")
@@ -261,26 +290,7 @@ void add_generate_options(CLI::App& app, Action& action) {
   app.add_flag(
       "--json", options->json,
       "Print ids, text and times as JSON; also with --explain, --trace-layers and --matrix");
-  std::vector<CLI::Option*> modes{
-      app.add_flag("--explain", options->explain,
-                   "Print each operation's configuration, its origin and speedup"),
-      add_matrix_options(app, options->matrix),
-      app.add_flag("--precompile", options->precompile,
-                   "Compile the kernels for text of any length into the cache, and exit"),
-      app.add_flag("--trace-layers", options->trace_layers,
-                   "Check every stage of every layer against FP64, and diagnose the first wrong "
-                   "one"),
-      app.add_option("--trace", options->trace,
-                     "Write a trace of host and device for Perfetto (JSON)"),
-      app.add_option(
-          "--capture", options->capture,
-          "Record the problems that ran, with their times, for greta-tune from-capture")};
-  for (CLI::Option* mode : modes) {
-    if (mode->get_name() != "--capture") mode->excludes(prompts);
-  }
-  for (std::size_t i = 0; i < modes.size(); ++i) {
-    for (std::size_t j = 0; j < i; ++j) modes[i]->excludes(modes[j]);
-  }
+  add_modes(app, *options, prompts);
   app.add_option("--keep-failed", options->keep_failed,
                  "With --trace-layers: keep the kernel of the first wrong stage as a case in this "
                  "folder (docs/diagnose.md) [~/.cache/greta/failed]")

@@ -8,28 +8,25 @@
 #include <utility>
 
 #include "runtime/device/hip/host/faults.hpp"
+#include "runtime/device/hip/host/stack_limits.hpp"
 
 namespace greta::device::hip::host {
 
 namespace {
-
-/// Stacks of threads of all workers of a launch, and as many that workers keep for the next one.
-/// Each takes two of the 65,530 mappings that Linux allows a process by default (vm.max_map_count).
-constexpr std::uint64_t most_stacks = 12'000;
 
 constexpr unsigned for_earlier_workers = 1;
 
 }  // namespace
 
 struct Executor::Run {
-  Run(const Job& its_job, const std::function<void()>& its_earlier)
+  Run(const Job& its_job, const std::function<void()>& its_earlier, unsigned most_workers)
       : job(its_job), earlier(its_earlier) {
     const greta_host::Index grid = job.launch.grid, of = job.library->entry().cluster;
     rows = {grid.x / of.x, grid.y / of.y, grid.z / of.z};
     clusters = std::uint64_t{rows.x} * rows.y * rows.z;
     const greta_host::Index block = job.launch.block;
     const std::uint64_t threads = std::uint64_t{of.x} * of.y * of.z * block.x * block.y * block.z;
-    workers = static_cast<unsigned>(std::max<std::uint64_t>(most_stacks / threads, 1));
+    workers = workers_for(threads, most_workers);
   }
 
   const Job& job;
@@ -90,7 +87,7 @@ void Executor::work(unsigned number) {
     workers_[number].run = &run;
     lock.unlock();
     run_clusters(run, runner, number);
-    runner.release_stacks(most_stacks / instance().workers());
+    runner.release_stacks(kept_stacks(instance().workers()));
     lock.lock();
     workers_[number].run = nullptr;
     if (const auto at = std::find(runs_.begin(), runs_.end(), &run); at != runs_.end()) {
@@ -133,10 +130,10 @@ void Executor::run_clusters(Run& run, ClusterRunner& runner, unsigned number) {
 
 std::optional<Fault> Executor::run(const Job& job, const std::atomic<bool>& cancelled,
                                    const std::function<void()>& earlier) {
-  Run run(job, earlier);
+  Run run(job, earlier, workers());
   std::unique_lock lock(mutex_);
   runs_.push_back(&run);
-  if (run.clusters == 1 && run.workers >= workers()) {
+  if (run.clusters == 1 && run.workers == workers()) {
     more_.notify_one();
   } else {
     more_.notify_all();

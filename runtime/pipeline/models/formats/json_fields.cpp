@@ -4,11 +4,10 @@
 
 #include <cmath>
 #include <limits>
-#include <unordered_set>
-#include <vector>
+#include <utility>
 
 #include "runtime/device/result.hpp"
-#include "runtime/device/text/json_structure.hpp"
+#include "runtime/device/text/json_builder.hpp"
 #include "runtime/device/text/printable.hpp"
 
 namespace greta::runtime {
@@ -36,47 +35,18 @@ std::optional<std::int64_t> integer_of(const nlohmann::json& value) {
   return value.get<std::int64_t>();
 }
 
-/// Finds a key that an object has twice. The parser's own callback can't: it goes through all
-/// elements of an object after each one that is an object or a list.
-class KeyCheck final : public device::JsonStructure {
- public:
-  const std::optional<std::string>& repeated() const { return repeated_; }
-
-  bool start_object(std::size_t) override {
-    keys_.emplace_back();
-    return true;
-  }
-  bool key(string_t& name) override {
-    if (keys_.back().insert(name).second) return true;
-    repeated_ = name;
-    return false;
-  }
-  bool end_object() override {
-    keys_.pop_back();
-    return true;
-  }
-
- private:
-  std::vector<std::unordered_set<std::string>> keys_;  ///< of the objects that have begun
-  std::optional<std::string> repeated_;
-};
-
 }  // namespace
 
 nlohmann::json parse_json(std::string_view text, const std::string& name) {
-  try {
-    nlohmann::json parsed = nlohmann::json::parse(text);
-    KeyCheck check;
-    nlohmann::json::sax_parse(text, &check);
-    if (check.repeated()) {
-      throw Error(fmt::format("{}: the key {} occurs twice", name, shown(*check.repeated())));
-    }
-    return parsed;
-  } catch (const nlohmann::json::parse_error& error) {
-    throw Error(fmt::format("{}: isn't JSON (at byte {})", name, error.byte));
-  } catch (const nlohmann::json::exception&) {
+  device::JsonBuilder builder;
+  if (nlohmann::json::sax_parse(text, &builder)) return std::move(builder.value());
+  if (builder.repeated_key()) {
+    throw Error(fmt::format("{}: the key {} occurs twice", name, shown(*builder.repeated_key())));
+  }
+  if (builder.number_too_large()) {
     throw Error(fmt::format("{}: isn't JSON (a number is too large)", name));
   }
+  throw Error(fmt::format("{}: isn't JSON (at byte {})", name, builder.failed_at()));
 }
 
 JsonFields::JsonFields(const nlohmann::json& object, std::string name)
