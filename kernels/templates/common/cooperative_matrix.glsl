@@ -7,6 +7,8 @@
 //   GRETA_MATRIX_NV        GL_NV_cooperative_matrix, which has no bf16
 //   GRETA_MATRIX_EMULATED  neither: plain arithmetic, for tests. A MatrixA or MatrixB stays in
 //                          matrix_memory, so it must be there still when it is multiplied.
+// With HELD_MATRICES there are as many MatrixA that hold_matrix loads, each to a place of its own. They
+// stay as they are when matrix_memory changes.
 
 #if !defined(INSTR_M) || !defined(INSTR_N) || !defined(INSTR_K) || !defined(MATRIX_CHUNKS) || \
     !defined(SUBGROUP)
@@ -30,6 +32,7 @@ layout(constant_id = 2 + 2 * IN_BF16) const uint COLUMNS_OF_B = INSTR_N;
 #define ROW_MAJOR false
 #define COLUMN_MAJOR true
 #define load_matrix(to, at, pitch, order) coopMatLoadNV(to, matrix_memory, at, pitch, order)
+#define hold_matrix(to, place, at, pitch) load_matrix(to, at, pitch, ROW_MAJOR)
 #define store_matrix(from, at, pitch) coopMatStoreNV(from, matrix_memory, at, pitch, ROW_MAJOR)
 #define load_sums(to, at, pitch) coopMatLoadNV(to, matrix_memory, at, pitch, ROW_MAJOR)
 #define add(c, d) ((c) + (d))
@@ -53,8 +56,11 @@ shared uvec4 matrix_memory[MATRIX_CHUNKS];
 #define MatrixB MatrixA
 struct MatrixA {
   uint at, pitch;
-  bool column_major;
+  bool column_major, held;  // held: in held_matrices, not in matrix_memory
 };
+#ifdef HELD_MATRICES
+uvec4 held_matrices[HELD_MATRICES * INSTR_M * INSTR_K / 8];
+#endif
 // An invocation has each SUBGROUP-th of the sums.
 struct MatrixC {
   float sum[INSTR_M * INSTR_N / SUBGROUP];
@@ -66,12 +72,25 @@ vec2 halves(uint word);  // memory.glsl
 
 float matrix_element(MatrixA m, uint row, uint column) {
   const uint line = m.column_major ? column : row, e = m.column_major ? row : column;
-  return halves(matrix_memory[m.at + line * m.pitch + e / 8][e % 8 / 2])[e % 2];
+  const uint chunk = m.at + line * m.pitch + e / 8;
+#ifdef HELD_MATRICES
+  if (m.held) return halves(held_matrices[chunk][e % 8 / 2])[e % 2];
+#endif
+  return halves(matrix_memory[chunk][e % 8 / 2])[e % 2];
 }
 
 void load_matrix(out MatrixA to, uint at, uint pitch, bool column_major) {
-  to = MatrixA(at, pitch, column_major);
+  to = MatrixA(at, pitch, column_major, false);
 }
+
+#ifdef HELD_MATRICES
+void hold_matrix(out MatrixA to, uint place, uint at, uint pitch) {
+  const uint line = INSTR_K / 8;
+  to = MatrixA(place * INSTR_M * line, line, ROW_MAJOR, true);
+  [[dont_unroll]] for (uint i = 0; i < INSTR_M * line; ++i)
+    held_matrices[to.at + i] = matrix_memory[at + i / line * pitch + i % line];
+}
+#endif
 
 void store_matrix(MatrixC from, uint at, uint pitch) {
   [[dont_unroll]] for (uint i = 0; i < from.sum.length(); ++i) {
