@@ -70,13 +70,22 @@ uint matrix_column(uint i) { return (i * SUBGROUP + gl_SubgroupInvocationID) % I
 
 vec2 halves(uint word);  // memory.glsl
 
-float matrix_element(MatrixA m, uint row, uint column) {
-  const uint line = m.column_major ? column : row, e = m.column_major ? row : column;
-  const uint chunk = m.at + line * m.pitch + e / 8;
+uvec4 matrix_chunk(MatrixA m, uint chunk) {
 #ifdef HELD_MATRICES
-  if (m.held) return halves(held_matrices[chunk][e % 8 / 2])[e % 2];
+  if (m.held) return held_matrices[m.at + chunk];
 #endif
-  return halves(matrix_memory[chunk][e % 8 / 2])[e % 2];
+  return matrix_memory[m.at + chunk];
+}
+
+// Eight elements from the e-th on: of a line of memory, or with `across` of as many lines.
+void matrix_elements(MatrixA m, uint line, uint e, bool across, out float x[8]) {
+  if (across) {
+    [[unroll]] for (uint i = 0; i < 8; ++i)
+      x[i] = halves(matrix_chunk(m, (e + i) * m.pitch + line / 8)[line % 8 / 2])[line % 2];
+  } else {
+    const uvec4 chunk = matrix_chunk(m, line * m.pitch + e / 8);
+    [[unroll]] for (uint i = 0; i < 8; ++i) x[i] = halves(chunk[i / 2])[i % 2];
+  }
 }
 
 void load_matrix(out MatrixA to, uint at, uint pitch, bool column_major) {
@@ -116,11 +125,15 @@ MatrixC divide(MatrixC c, MatrixC d) {
   return c;
 }
 
+// Mesa's CPU driver ends a thread's loops after 65535 iterations (loop_limit): here it is one for each sum.
 MatrixC multiply_add(MatrixA a, MatrixB b, MatrixC c) {
   [[dont_unroll]] for (uint i = 0; i < c.sum.length(); ++i) {
     float sum = 0.0;  // of the products alone: matrix cores add them before they add them to c
-    [[dont_unroll]] for (uint k = 0; k < INSTR_K; ++k) {
-      sum += matrix_element(a, matrix_row(i), k) * matrix_element(b, k, matrix_column(i));
+    [[unroll]] for (uint k = 0; k < INSTR_K; k += 8) {
+      float x[8], y[8];
+      matrix_elements(a, matrix_row(i), k, a.column_major, x);
+      matrix_elements(b, matrix_column(i), k, !b.column_major, y);
+      [[unroll]] for (uint e = 0; e < 8; ++e) sum += x[e] * y[e];
     }
     c.sum[i] += sum;
   }
