@@ -70,11 +70,16 @@ uint matrix_column(uint i) { return (i * SUBGROUP + gl_SubgroupInvocationID) % I
 
 vec2 halves(uint word);  // memory.glsl
 
+// What lies past the memory is NaN, and nothing is stored there.
+uvec4 matrix_memory_at(uint place) {
+  return place < MATRIX_CHUNKS ? matrix_memory[place] : uvec4(~0u);
+}
+
 uvec4 matrix_chunk(MatrixA m, uint chunk) {
 #ifdef HELD_MATRICES
   if (m.held) return held_matrices[m.at + chunk];
 #endif
-  return matrix_memory[m.at + chunk];
+  return matrix_memory_at(m.at + chunk);
 }
 
 // Eight elements from the e-th on: of a line of memory, or with `across` of as many lines.
@@ -97,21 +102,21 @@ void hold_matrix(out MatrixA to, uint place, uint at, uint pitch) {
   const uint line = INSTR_K / 8;
   to = MatrixA(place * INSTR_M * line, line, ROW_MAJOR, true);
   [[dont_unroll]] for (uint i = 0; i < INSTR_M * line; ++i)
-    held_matrices[to.at + i] = matrix_memory[at + i / line * pitch + i % line];
+    held_matrices[to.at + i] = matrix_memory_at(at + i / line * pitch + i % line);
 }
 #endif
 
 void store_matrix(MatrixC from, uint at, uint pitch) {
   [[dont_unroll]] for (uint i = 0; i < from.sum.length(); ++i) {
     const uint column = matrix_column(i), place = at + matrix_row(i) * pitch + column / 4;
-    matrix_memory[place][column % 4] = floatBitsToUint(from.sum[i]);
+    if (place < MATRIX_CHUNKS) matrix_memory[place][column % 4] = floatBitsToUint(from.sum[i]);
   }
 }
 
 void load_sums(out MatrixC to, uint at, uint pitch) {
   [[dont_unroll]] for (uint i = 0; i < to.sum.length(); ++i) {
     const uint column = matrix_column(i), place = at + matrix_row(i) * pitch + column / 4;
-    to.sum[i] = uintBitsToFloat(matrix_memory[place][column % 4]);
+    to.sum[i] = uintBitsToFloat(matrix_memory_at(place)[column % 4]);
   }
 }
 

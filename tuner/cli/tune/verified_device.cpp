@@ -54,7 +54,7 @@ std::vector<Candidate> random_problems(const Operation& operation, const ChoiceO
   auto chosen = candidates_of_random_problems(operation, options, device.running(options.variant),
                                               "--problems", count, seed);
   if (!options.variant.empty()) return chosen;
-  constexpr std::size_t share = 10;  // emulated products are slow
+  constexpr std::size_t share = 20;  // their kernels compile slowly
   const std::size_t some = (chosen.size() + share - 1) / share;
   for (const std::string& variant : device.emulated) {
     auto more = random_candidates(operation, *device.emulating, variant, some, seed);
