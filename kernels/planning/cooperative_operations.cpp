@@ -1,7 +1,11 @@
 #include "kernels/planning/cooperative_operations.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string>
+
+#include "kernels/planning/device_limits.hpp"
 
 namespace greta::kernels {
 
@@ -51,6 +55,34 @@ void add_operation(Defines& defines, const MatrixOperation& operation) {
 void require_subgroups(KernelSource& kernel, const DeviceInfo& device, const Config& config) {
   if (!device.subgroup_size_control) return;
   kernel.required_subgroup_size = static_cast<std::uint32_t>(config["SUBGROUP"]);
+}
+
+std::vector<Constraint> cpu_constraints(
+    const DeviceInfo& device, const std::vector<MatrixOperation>& products,
+    std::vector<std::string> read,
+    const std::function<CooperativeLoop(const Config&, const MatrixOperation&)>& loop_of,
+    std::int64_t length) {
+  if (!vectorising_cpu(device) || products.empty()) return {};
+  constexpr std::int64_t most_products = 32, most_iterations = 60000;
+  read.emplace_back("INSTR");
+  std::vector<std::string> with_subgroup = read;
+  with_subgroup.emplace_back("SUBGROUP");
+  return {{"code_size",
+           fmt::format("more than {} products of a subgroup in a step compile slowly for a CPU",
+                       most_products),
+           {read,
+            [=](const Config& c) {
+              return loop_of(c, product_of(products, c["INSTR"])).products <= most_products;
+            }}},
+          {"loop_limit",
+           fmt::format("the CPU driver runs 65535 iterations of loops: too few for {}", length),
+           {with_subgroup, [=](const Config& c) {
+              const MatrixOperation o = product_of(products, c["INSTR"]);
+              const CooperativeLoop loop = loop_of(c, o);
+              const std::int64_t sums = std::int64_t{o.m} * o.n / c["SUBGROUP"];
+              return loop.steps * ((loop.products + loop.others) * (sums + 1) + 8) <
+                     most_iterations;
+            }}}};
 }
 
 }  // namespace greta::kernels

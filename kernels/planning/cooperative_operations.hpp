@@ -1,8 +1,12 @@
 #pragma once
 
+#include <cstdint>
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "kernels/model/config.hpp"
+#include "kernels/model/space.hpp"
 #include "kernels/planning/render.hpp"
 #include "runtime/device/device_info.hpp"
 #include "runtime/device/dtype.hpp"
@@ -24,6 +28,23 @@ std::vector<int> subgroup_sizes(const DeviceInfo& device);
 void add_operation(Defines& defines, const MatrixOperation& operation);
 /// Makes a kernel require subgroups of SUBGROUP, where the device can choose their size.
 void require_subgroups(KernelSource& kernel, const DeviceInfo& device, const Config& config);
+
+/// What a subgroup does in a kernel's longest loop.
+struct CooperativeLoop {
+  std::int64_t steps;
+  std::int64_t products;  ///< of a step
+  std::int64_t others;    ///< other operations of a step on matrices of sums
+};
+
+/// Returns constraints for kernels on a CPU through Vulkan, where matrices are emulated: products
+/// are code of their own, and operations loops over a thread's sums, whose iterations are limited
+/// (loop_limit). `read` names the parameters that `loop_of` reads besides INSTR, `length` is what
+/// its steps divide. On other devices there are none.
+std::vector<Constraint> cpu_constraints(
+    const DeviceInfo& device, const std::vector<MatrixOperation>& products,
+    std::vector<std::string> read,
+    const std::function<CooperativeLoop(const Config&, const MatrixOperation&)>& loop_of,
+    std::int64_t length);
 
 /// The registers that kernels with cooperative matrices need, over their estimates, which the
 /// spaces use as limits.

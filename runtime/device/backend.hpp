@@ -47,6 +47,9 @@ struct OpenOptions {
   std::function<void(std::string_view)> on_validation_message;  ///< called for each message
   Deadline transfer_deadline = std::chrono::seconds(60);        ///< for upload() and download()
   Deadline compile_deadline = std::chrono::seconds(120);  ///< for compilers that are processes
+  /// Vulkan only: a CPU's device without cooperative matrices has some, which kernels emulate in
+  /// plain arithmetic. This checks kernels; their times say nothing.
+  bool emulated_matrices = false;
   bool compile_only = false;           ///< also opens devices that compile but cannot execute
   Sanitize sanitize = Sanitize::none;  ///< hip-host only
   /// Also opens devices without a compiler for their kernels, which run only kernels that were

@@ -158,8 +158,8 @@ class CompileBadInput(Case):
 
     def test_a_variant_without_valid_configurations_names_the_constraint(self):
         self.check([*SMALL, "--arch", "gfx942", "--variant", "gemv"], "--variant gemv", "few_rows: ")
-        self.check(["verify", "gemm", "--device", "vulkan:0", "--variant", "matrix"],
-                   "--variant matrix", "matrix_operations: ")
+        self.check(["verify", "gemm", "--device", "vulkan:0", "--variant", "tf32x3"],
+                   "--variant tf32x3", "matrix_cores: ")
         self.check(["verify", "gemm", "--device", "vulkan:0", "--variant", "magic"],
                    "--variant magic", "must be one of", "tiled")
 

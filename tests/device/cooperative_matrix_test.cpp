@@ -1,5 +1,5 @@
-// Protects: the selection of cooperative matrix operations, and the translation of NV matrices to
-// KHR matrices in SPIR-V.
+// Protects: the selection of cooperative matrix operations, that only devices opened for it emulate
+// them, and the translation of NV matrices to KHR matrices in SPIR-V.
 
 #include "runtime/device/vulkan/cooperative_matrix.hpp"
 
@@ -10,6 +10,7 @@
 #include <map>
 #include <set>
 
+#include "runtime/device/backend.hpp"
 #include "runtime/device/vulkan/glsl_compiler.hpp"
 #include "tests/layers.hpp"
 
@@ -29,6 +30,26 @@ VkCooperativeMatrixPropertiesNV nv(std::uint32_t n, VkComponentTypeNV in, VkComp
 VkCooperativeMatrixPropertiesKHR khr(std::uint32_t n, VkComponentTypeKHR in,
                                      VkComponentTypeKHR out) {
   return {{}, nullptr, 16, n, 16, in, in, out, out, VK_FALSE, VK_SCOPE_SUBGROUP_KHR};
+}
+
+/// Tuning, benchmarks, look-up and models open devices without the option.
+TEST(CooperativeMatrixTest, ACpuHasEmulatedOnesOnlyWhereTheyAreAskedFor) {
+  const auto plain = open_device("vulkan:0", {}).value();
+  if (!plain->info().is_cpu() || !plain->info().matrix_operations.empty())
+    GTEST_SKIP() << plain->info().name << " is no CPU without cooperative matrices";
+  OpenOptions options;
+  options.emulated_matrices = true;
+  const auto emulating = open_device("vulkan:0", options).value();
+  EXPECT_EQ(emulating->info().matrix_operations, emulated_operations());
+  KernelSource source;
+  source.name = source.entry = "main";
+  source.language = Language::glsl;
+  source.block = {1, 1, 1};
+  source.text =
+      "#version 460\n#if !defined(GRETA_MATRIX_EMULATED)\n#error none\n#endif\nvoid main() {}\n";
+  EXPECT_TRUE(emulating->compile(source));
+  EXPECT_FALSE(plain->compile(source));
+  EXPECT_EQ(open_device("vulkan:0", {}).value()->info().matrix_operations, Operations{});
 }
 
 // Among other operations, an H200 lists these.

@@ -57,6 +57,7 @@ void LocalEvaluator::open() {
   device_options.cache_directory = options_.cache_directory;
   device_options.sanitize = options_.sanitize;
   device_options.vendor = options_.vendor;
+  device_options.emulated_matrices = options_.emulated_matrices;
   device_options.counters = options_.counters;
   opened->device = open_device(options_.device, device_options).value();
   info_ = without(opened->device->info(), options_.avoid);

@@ -34,6 +34,7 @@ struct EvaluatorOptions {
   Avoided avoid;                  ///< device features that must not be used
   Sanitize sanitize = Sanitize::none;  ///< OpenOptions::sanitize; requires a process started for it
   bool vendor = false;                 ///< OpenOptions::vendor
+  bool emulated_matrices = false;      ///< OpenOptions::emulated_matrices; it then only verifies
   bool counters = false;               ///< OpenOptions::counters; the evaluator then only counts
   /// The folder where candidates that fail verification are kept as cases; empty: nowhere.
   std::filesystem::path keep_failed;

@@ -100,6 +100,7 @@ json to_json(const EvaluatorOptions& options) {
           {"compile_slot_count", options.compile_slot_count},
           {"sanitize", static_cast<int>(options.sanitize)},
           {"vendor", options.vendor},
+          {"emulated_matrices", options.emulated_matrices},
           {"counters", options.counters},
           {"keep_failed", options.keep_failed.string()},
           {"avoid_f16", options.avoid.f16},
@@ -117,6 +118,7 @@ EvaluatorOptions evaluator_options_from_json(const json& in) {
   options.compile_slot_count = in.at("compile_slot_count").get<int>();
   options.sanitize = static_cast<Sanitize>(in.at("sanitize").get<int>());
   options.vendor = in.at("vendor").get<bool>();
+  options.emulated_matrices = in.at("emulated_matrices").get<bool>();
   options.counters = in.at("counters").get<bool>();
   options.keep_failed = in.at("keep_failed").get<std::string>();
   options.avoid.f16 = in.at("avoid_f16").get<bool>();

@@ -16,7 +16,7 @@ using db::to_json;  // configurations, trials and devices
 // "call", answers a "result" or an "error".
 
 /// The version of the protocol. It changes whenever a message changes.
-inline constexpr int worker_protocol = 6;
+inline constexpr int worker_protocol = 7;
 
 /// The descriptor of a worker's end of the connection.
 inline constexpr int worker_descriptor = 3;

@@ -92,6 +92,13 @@ std::vector<Constraint> constraints(const Shape& shape, const DeviceInfo& device
   };
 }
 
+CooperativeLoop loop_of(const Shape& shape, const Config& c, const MatrixOperation& o) {
+  const std::int64_t rows = c["WQ"] / o.m, keys = c["BK"] / o.n, values = shape.v_dim / o.n;
+  return {.steps = ceil_div(ceil_div(shape.capacity, std::int64_t{c["BK"]}), c["SPLIT"]),
+          .products = rows * (keys * (shape.dim / o.k) + c["BK"] / o.k * values),
+          .others = rows * (2 * keys + 1 + values)};
+}
+
 /// What defaults vary.
 struct Tile {
   int bk, waves, qreg, pack, split;
@@ -138,6 +145,11 @@ Alternative cooperative_space(const Shape& shape, const DeviceInfo& device) {
   a.constraints = {storage_constraint(shape.in, shape.out, device)};
   append(a.constraints, packing_constraints(shape, device, rows_of(p)));
   append(a.constraints, constraints(shape, device, list));
+  append(a.constraints,
+         cpu_constraints(
+             device, list, {"BK", "WQ", "SPLIT"},
+             [shape](const Config& c, const MatrixOperation& o) { return loop_of(shape, c, o); },
+             shape.capacity));
   return a;
 }
 

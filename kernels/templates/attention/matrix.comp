@@ -32,7 +32,8 @@
 #define QUERY_CHUNKS (BQ * LINE)
 
 // Queries that stay in registers leave their place to the others.
-#if QREG && !defined(GRETA_MATRIX_EMULATED)
+#if QREG
+#define HELD_MATRICES (WQ / INSTR_M * (DIM / INSTR_K))
 #define KEYS_PLACE 0
 #else
 #define KEYS_PLACE QUERY_CHUNKS
@@ -376,7 +377,7 @@ void main() {
   barrier();
   [[unroll]] for (uint i = 0; i < ROW_BLOCKS; ++i) {
     [[unroll]] for (uint d = 0; d < DEPTHS; ++d)
-      load_matrix(queries[i * DEPTHS + d], query_place(i, d), LINE, ROW_MAJOR);
+      hold_matrix(queries[i * DEPTHS + d], i * DEPTHS + d, query_place(i, d), LINE);
   }
   barrier();
 #endif

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "kernels/planning/device_limits.hpp"
 
@@ -100,6 +101,23 @@ std::vector<Constraint> cooperative_constraints(const CooperativeTiles& tiles,
           return tiles.registers(c, product_of(list, c["INSTR"])) * cooperative_threads(c) <= file;
         }}},
   };
+}
+
+std::vector<Constraint> cooperative_cpu_constraints(const CooperativeTiles& tiles,
+                                                    const DeviceInfo& device,
+                                                    const std::vector<MatrixOperation>& products,
+                                                    std::int64_t k, bool has_slices) {
+  std::vector<std::string> read{"WM", "WN", "BK"};
+  read.insert(read.end(), tiles.further.begin(), tiles.further.end());
+  if (has_slices) read.emplace_back("SPLIT");
+  const auto loop_of = [=](const Config& c, const MatrixOperation& o) {
+    const std::int64_t bk = c["BK"], slices = has_slices ? c["SPLIT"] : 1;
+    const std::int64_t blocks = c["WM"] / o.m * (c["WN"] / o.n), parts = parts_of(c);
+    return CooperativeLoop{.steps = ceil_div(ceil_div(k, slices), bk),
+                           .products = blocks * (bk / o.k) * parts,
+                           .others = parts > 1 ? 2 * blocks : 0};
+  };
+  return cpu_constraints(device, products, std::move(read), loop_of, k);
 }
 
 void set_cooperative_work(LaunchWork& work, const CooperativeTiles& tiles, const Config& config,

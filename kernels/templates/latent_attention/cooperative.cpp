@@ -114,6 +114,14 @@ std::vector<Constraint> constraints(const Shape& shape, const DeviceInfo& device
   };
 }
 
+CooperativeLoop loop_of(const Shape& shape, const Config& c, const MatrixOperation& o) {
+  const std::int64_t rows = c["WQ"] / o.m, keys = wave_keys(c, o) / o.n;
+  const std::int64_t values = ceil_div(shape.v_dim, std::int64_t{c["VWAVES"]}) / o.n;
+  return {.steps = ceil_div(ceil_div(shape.capacity, std::int64_t{c["BK"]}), c["SPLIT"]),
+          .products = instructions(shape, c, o),
+          .others = rows * (2 * keys + 1 + values)};
+}
+
 }  // namespace
 
 Alternative cooperative_space(const Shape& shape, const DeviceInfo& device) {
@@ -138,6 +146,11 @@ Alternative cooperative_space(const Shape& shape, const DeviceInfo& device) {
   a.constraints = {storage_constraint(shape.in, shape.out, device)};
   append(a.constraints, rows_constraints(shape, device, rows_of(p)));
   append(a.constraints, constraints(shape, device, list));
+  append(a.constraints,
+         cpu_constraints(
+             device, list, {"BK", "WQ", "VWAVES", "SPLIT"},
+             [shape](const Config& c, const MatrixOperation& o) { return loop_of(shape, c, o); },
+             shape.capacity));
   return a;
 }
 

@@ -57,6 +57,13 @@ std::vector<MatrixOperation> usable(const std::vector<VkCooperativeMatrixPropert
   return operations;
 }
 
+std::vector<MatrixOperation> emulated_operations() {
+  return {{DType::f16, DType::f32, 16, 16, 16},
+          {DType::f16, DType::f32, 16, 8, 16},
+          {DType::bf16, DType::f32, 8, 16, 16},
+          {DType::bf16, DType::f32, 16, 8, 8}};
+}
+
 std::string matrix_macro(CooperativeMatrix extension) {
   switch (extension) {
     case CooperativeMatrix::none:
@@ -65,6 +72,8 @@ std::string matrix_macro(CooperativeMatrix extension) {
       return "GRETA_MATRIX_NV";
     case CooperativeMatrix::khr:
       return "GRETA_MATRIX_KHR";
+    case CooperativeMatrix::emulated:
+      return "GRETA_MATRIX_EMULATED";
   }
   return "";
 }
@@ -85,6 +94,8 @@ std::vector<MatrixOperation> matrix_operations(VkInstance instance, VkPhysicalDe
                         instance, device, VK_STRUCTURE_TYPE_COOPERATIVE_MATRIX_PROPERTIES_KHR,
                         "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR"),
                     bf16);
+    case CooperativeMatrix::emulated:
+      return emulated_operations();
   }
   return {};
 }

@@ -54,8 +54,9 @@ struct VkPhysicalDeviceShaderBfloat16FeaturesKHR {
 
 namespace greta::device::vulkan {
 
-/// The extension that gives kernels access to a device's matrix cores.
-enum class CooperativeMatrix { none, nv, khr };
+/// The extension that gives kernels access to a device's matrix cores. With `emulated` there is
+/// none, and kernels compute in plain arithmetic what matrix cores would.
+enum class CooperativeMatrix { none, nv, khr, emulated };
 
 /// Returns the macro that tells kernels which extension is used (common/cooperative_matrix.glsl).
 /// It is empty for `none`.
@@ -66,6 +67,10 @@ std::string matrix_macro(CooperativeMatrix extension);
 std::vector<MatrixOperation> usable(const std::vector<VkCooperativeMatrixPropertiesNV>& listed);
 std::vector<MatrixOperation> usable(const std::vector<VkCooperativeMatrixPropertiesKHR>& listed,
                                     bool bf16);
+
+/// Returns the operations of emulated matrices. They have the extents of NVIDIA's with f16, and
+/// with bf16 others, among them Intel's.
+std::vector<MatrixOperation> emulated_operations();
 
 /// Does the same for a device and its extension. Throws Refusal.
 std::vector<MatrixOperation> matrix_operations(VkInstance instance, VkPhysicalDevice device,

@@ -220,6 +220,12 @@ void describe_hidden(DeviceInfo& info, bool null_hardware) {
 
 }  // namespace
 
+void emulate_matrices(PhysicalDevice& device) {
+  if (!device.info.is_cpu() || !device.matrix_macro.empty()) return;
+  device.matrix_macro = matrix_macro(CooperativeMatrix::emulated);
+  device.info.matrix_operations = emulated_operations();
+}
+
 PhysicalDevice describe(VkInstance instance, VkPhysicalDevice handle, int index) {
   PhysicalDevice device;
   device.handle = handle;

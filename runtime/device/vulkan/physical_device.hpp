@@ -33,6 +33,9 @@ struct PhysicalDevice {
   std::string matrix_macro;                   ///< see matrix_macro(); empty without matrix cores
 };
 
+/// Gives a CPU's device without cooperative matrices emulated ones.
+void emulate_matrices(PhysicalDevice& device);
+
 PhysicalDevice describe(VkInstance instance, VkPhysicalDevice device, int index);
 
 }  // namespace greta::device::vulkan

@@ -52,6 +52,7 @@ class VulkanBackend final : public Backend {
         throw Refusal(Status::unavailable,
                       fmt::format("{} is not usable: {}", physical.info.name, physical.reason));
       }
+      if (options.emulated_matrices) emulate_matrices(physical);
       if (options.counters) prepare_counting(physical);
       auto context = std::make_shared<Context>(used, physical, options.transfer_deadline);
       if (observer != nullptr) observer->opened(physical.info);

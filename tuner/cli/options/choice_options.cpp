@@ -84,8 +84,12 @@ Space vendor_space(const Operation& operation, const Problem& problem, const Dev
 
 }  // namespace
 
+std::string ChoiceOptions::variant_named() const {
+  return config.empty() ? variant : config.substr(0, config.find(' '));
+}
+
 bool ChoiceOptions::names_vendor() const {
-  return variant == vendor_variant || config.substr(0, config.find(' ')) == vendor_variant;
+  return variant_named() == vendor_variant;
 }
 
 bool ChoiceOptions::names_problem() const {

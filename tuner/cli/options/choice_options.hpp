@@ -20,6 +20,8 @@ struct ChoiceOptions {
 
   /// Returns whether any option of a problem is set.
   bool names_problem() const;
+  /// Returns the variant that --variant or --config names; empty if there is none.
+  std::string variant_named() const;
   /// Returns whether the configurations are those of the vendor's library.
   bool names_vendor() const;
 };

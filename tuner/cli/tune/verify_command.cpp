@@ -11,6 +11,7 @@
 
 #include "db/json.hpp"
 #include "kernels/sampling/coverage.hpp"
+#include "runtime/device/system/log.hpp"
 #include "tuner/cli/options/choice_options.hpp"
 #include "tuner/cli/options/device_options.hpp"
 #include "tuner/cli/options/kept_cases.hpp"
@@ -23,6 +24,7 @@
 #include "tuner/cli/program/terminal.hpp"
 #include "tuner/cli/program/validate.hpp"
 #include "tuner/cli/tune/commands.hpp"
+#include "tuner/cli/tune/verified_device.hpp"
 #include "tuner/evaluate/worker_evaluator.hpp"
 #include "tuner/report/format.hpp"
 #include "tuner/report/print.hpp"
@@ -54,7 +56,7 @@ struct Tally {
 };
 
 struct Verification {
-  DeviceInfo device;
+  VerifiedDevice device;
   std::uint64_t seed = 0;
   std::map<std::pair<std::string, std::string>, Tally> tallies;  // key: variant and types
   double worst = 0;                                              // error divided by bound
@@ -128,21 +130,46 @@ void verify(const Evaluators& evaluators, const std::map<std::size_t, Candidate>
   }
 }
 
+void verify_usual(EvaluatorOptions evaluator, const std::map<std::size_t, Candidate>& choices,
+                  const VerifyOptions& options, Verification& result) {
+  std::vector<Sanitize> kinds{Sanitize::none};
+  if (options.sanitize) kinds = {Sanitize::address, Sanitize::races};
+  Evaluators workers;
+  for (const Sanitize kind : kinds) {
+    evaluator.sanitize = kind;
+    workers.push_back(std::make_unique<WorkerEvaluator>(worker_command(), evaluator));
+  }
+  result.device.info = workers.front()->device();  // its compiler may have sanitizers
+  verify(workers, choices, options, result);
+}
+
+/// Verifies kernels on a device with emulated matrices. Their failures are not kept: other commands
+/// could not run the cases.
+void verify_emulated(EvaluatorOptions evaluator, const std::map<std::size_t, Candidate>& choices,
+                     const VerifyOptions& options, Verification& result) {
+  evaluator.emulated_matrices = true;
+  evaluator.keep_failed.clear();
+  Evaluators workers;
+  workers.push_back(std::make_unique<WorkerEvaluator>(worker_command(), evaluator));
+  const std::size_t before = result.failures.size();
+  verify(workers, choices, options, result);
+  if (options.keep_failed.empty() || result.failures.size() == before) return;
+  log(LogLevel::warning, "--keep-failed: failures with emulated matrices are not kept");
+}
+
 /// Verifies in worker processes. After an interrupt, the result contains what was checked before.
-Verification verify_in_workers(EvaluatorOptions evaluator, const DeviceInfo& device,
+Verification verify_in_workers(const EvaluatorOptions& evaluator, const VerifiedDevice& device,
                                const std::map<std::size_t, Candidate>& choices, std::uint64_t seed,
                                const VerifyOptions& options, std::optional<Coverage> coverage) {
   Verification result{device, seed, {}, 0, {}, 0, {}, choices.size(), std::move(coverage)};
+  std::map<std::size_t, Candidate> usual, emulated;
+  for (const auto& [number, choice] : choices) {
+    (device.emulates(choice.config.variant) ? emulated : usual).emplace(number, choice);
+  }
   try {
-    std::vector<Sanitize> kinds{Sanitize::none};
-    if (options.sanitize) kinds = {Sanitize::address, Sanitize::races};
-    Evaluators workers;
-    for (const Sanitize kind : kinds) {
-      evaluator.sanitize = kind;
-      workers.push_back(std::make_unique<WorkerEvaluator>(worker_command(), evaluator));
-    }
-    result.device = workers.front()->device();  // its compiler may have sanitizers
-    verify(workers, choices, options, result);
+    if (!usual.empty()) verify_usual(evaluator, usual, options, result);
+    if (options.first && !result.failures.empty()) return result;
+    if (!emulated.empty()) verify_emulated(evaluator, emulated, options, result);
   } catch (const Error& error) {
     if (error.status() != Status::interrupted) throw;
   }
@@ -164,7 +191,12 @@ void show_coverage(const Coverage& coverage) {
 }
 
 void show_text(const Verification& result) {
-  print("{} {}\n", result.device.id(), result.device.name);
+  const VerifiedDevice& device = result.device;
+  print("{} {}\n", device.info.id(), device.info.name);
+  if (!device.emulated.empty()) {
+    print_text(format_row("emulated", fmt::format("the cooperative matrices of {}",
+                                                  fmt::join(device.emulated, ", "))));
+  }
   std::size_t right = 0;
   for (const auto& [key, tally] : result.tallies) {
     right += tally.right;
@@ -201,7 +233,8 @@ void show_json(const Verification& result) {
                 {"met", result.coverage->met()},
                 {"missing", result.coverage->missing()}};
   }
-  const nlohmann::json object{{"device", to_json(result.device)},
+  const nlohmann::json object{{"device", to_json(result.device.info)},
+                              {"emulated", result.device.emulated},
                               {"seed", result.seed},
                               {"variants", variants},
                               {"worst_share_of_bound", result.worst},
@@ -218,17 +251,17 @@ bool draws_problems(const VerifyOptions& options) {
 
 /// Returns the candidates to verify. All input is checked here.
 std::vector<Candidate> choices(const Operation& operation, const VerifyOptions& options,
-                               const DeviceInfo& device, std::uint64_t seed) {
-  auto chosen =
-      draws_problems(options)
-          ? candidates_of_random_problems(operation, options.choice, device, "--problems",
-                                          options.problems.empty() ? "200" : options.problems, seed)
-          : candidates_of_problem(operation, options.choice, device, seed);
+                               const VerifiedDevice& device, std::uint64_t seed) {
+  auto chosen = draws_problems(options)
+                    ? random_problems(operation, options.choice, device,
+                                      options.problems.empty() ? "200" : options.problems, seed)
+                    : candidates_of_problem(operation, options.choice,
+                                            device.running(options.choice.variant_named()), seed);
   if (chosen.empty()) {
-    throw CommandError(exit_usage,
-                       fmt::format("{} has no configuration on {}", operation.name, device.id()));
+    throw CommandError(
+        exit_usage, fmt::format("{} has no configuration on {}", operation.name, device.info.id()));
   }
-  value_of(check_fits(operation, chosen.front().problem, device));  // random ones are small
+  value_of(check_fits(operation, chosen.front().problem, device.info));  // random ones are small
   return chosen;
 }
 
@@ -246,12 +279,13 @@ std::map<std::size_t, Candidate> numbered(std::vector<Candidate> choices, const 
 }
 
 /// Writes the kernels of each candidate as FOLDER/NUMBER-KERNEL.glsl or .hip.
-void write_sources(const Operation& operation, const DeviceInfo& device,
+void write_sources(const Operation& operation, const VerifiedDevice& device,
                    const std::map<std::size_t, Candidate>& choices, const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
   for (const auto& [number, choice] : choices) {
-    const auto plan = operation.plan(choice.problem, device, choice.config).value();
+    const DeviceInfo& info = device.running(choice.config.variant);
+    const auto plan = operation.plan(choice.problem, info, choice.config).value();
     for (std::size_t i = 0; i < plan.sources.size(); ++i) {
       const auto file =
           folder / fmt::format("{}-{}.{}", number, i, to_string(plan.sources[i].language));
@@ -261,16 +295,6 @@ void write_sources(const Operation& operation, const DeviceInfo& device,
       }
     }
   }
-}
-
-/// Returns the device, with the vendor's library if that is verified. Throws CommandError.
-DeviceInfo device_to_verify(const DeviceInfo& probed, bool vendor) {
-  if (!vendor) return probed;
-  OpenOptions open;
-  open.vendor = true;
-  const auto device = open_device(probed.id(), open);
-  if (!device) throw CommandError(exit_failed, device.failure().message);
-  return (*device)->info();
 }
 
 int verify_operation(const Operation& operation, const VerifyOptions& options) {
@@ -286,7 +310,7 @@ int verify_operation(const Operation& operation, const VerifyOptions& options) {
   evaluator.cache_directory = default_cache_directory();
   evaluator.stop = &stop_requested();
   evaluator.vendor = options.choice.names_vendor();
-  const DeviceInfo device = device_to_verify(devices.front().info, evaluator.vendor);
+  const VerifiedDevice device = device_to_verify(operation, devices.front().info, evaluator.vendor);
   const std::uint64_t seed = read_seed(options.seed);
   std::optional<EndsAtOnce> prepares(std::in_place);
   const auto wanted = numbered(choices(operation, options, device, seed), options.only);
@@ -295,7 +319,10 @@ int verify_operation(const Operation& operation, const VerifyOptions& options) {
     return exit_done;
   }
   std::optional<Coverage> coverage;
-  if (draws_problems(options)) coverage.emplace(operation, device, options.choice.variant);
+  if (draws_problems(options)) {
+    const bool emulates = !device.emulated.empty();
+    coverage.emplace(operation, emulates ? *device.emulating : device.info, options.choice.variant);
+  }
   evaluator.keep_failed = folder_of_failures(options.keep_failed, is_described(operation.name));
   KeptCases kept(evaluator.keep_failed);
   prepares.reset();
