@@ -295,6 +295,11 @@ void harden_operands(const Shape& shape, bool fully_checked, std::vector<HostTen
   const double largest = std::min(most_of_type, shape.norm ? largest_of_weight : largest_of_a);
   const double sizes[] = {std::sqrt(product), 0x1p-20, 0x1p14, 0.5};
   Scales scales{.most = std::min(sizes[uniform_below(random, 4)], 0x1p14), .adversarial = true};
+  // Such scales are in the range of bf16, as long as A is as small or large.
+  std::mt19937_64 of_scales(mix64(seed + 5));
+  if (shape.group > 0 && shape.scales() == DType::bf16 && uniform_below(of_scales, 4) == 0) {
+    scales.most = std::exp2(200 * uniform(of_scales) - 100);
+  }
   const double least = std::max(smallest_normal(shape.in), least_of_a);
   // Devices may take the smallest power for zero, so that what it is multiplied by must be small.
   const bool powers = shape.format == WeightFormat::mxfp4;

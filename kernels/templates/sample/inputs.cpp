@@ -102,7 +102,7 @@ void mix_in_far_tokens(HostTensor& x, std::mt19937_64& random) {
       store(x, place(col), -nearest - (farthest - nearest) * uniform(random));
     }
     for (std::uint64_t i = 0; i < near; ++i) {
-      store(x, place(uniform_below(random, cols)), -4 * uniform(random));
+      store(x, place(uniform_below(random, cols)), -8 * uniform(random));
     }
   }
 }
