@@ -152,9 +152,7 @@ void SmallProblems::draw(const Config& config, const LaunchPlan& plan, const Ext
     for (std::size_t j = 0; j < problem.dims.size(); ++j) {
       auto& extent = problem.dims[j].second;
       if (is_deep && !fixed_[j]) {
-        // Workgroups that stay have several deep tiles only where another extent has parts, too.
-        const bool has_parts = j == deep || (!parts[j].empty() && chance(1, 3));
-        extent = has_parts ? extent_at_parts(one_of(parts[j]), random)
+        extent = j == deep ? extent_at_parts(one_of(parts[j]), random)
                            : operation_.dimensions[j].least +
                                  static_cast<std::int64_t>(uniform_below(random, 3));
         continue;
@@ -223,11 +221,9 @@ std::vector<std::size_t> SmallProblems::feature_indices(const Problem& problem) 
 // configuration.
 int SmallProblems::gain(const Drawn& drawn, const std::vector<Division>& divisions,
                         const Seen& seen, std::optional<std::size_t> deep) const {
-  constexpr int of_parts = 16, of_other_parts = 4;
+  constexpr int of_parts = 16;
   int gain = -drawn.lost_extents;
-  for (std::size_t i = 0; deep && i < divisions.size(); ++i) {
-    gain += (i == *deep ? of_parts : of_other_parts) * log2_of_parts(divisions[i]);
-  }
+  if (deep) gain += of_parts * log2_of_parts(divisions[*deep]);
   for (const std::size_t one : drawn.features) gain += seen.features[one] ? 0 : worth_[one];
   for (std::size_t i = 0; i < divisions.size(); ++i) {
     const auto one = case_of(divisions[i]);
