@@ -58,7 +58,7 @@ struct Case {
 
 /// Returns random problems of all types with all values of attributes, which are drawn once.
 const std::vector<Case>& cases_of(const Operation& kernel) {
-  constexpr std::size_t count = 60;
+  constexpr std::size_t count = 80;
   static std::map<std::string, std::vector<Case>> drawn;
   std::vector<Case>& cases = drawn[kernel.name];
   if (!cases.empty()) return cases;
