@@ -90,11 +90,30 @@ std::uint64_t random_bits(const Draw& draw) {
   return std::uint64_t{bits[1]} << 32 | bits[0];
 }
 
-std::int64_t drawn(const HostTensor& x, std::int64_t row, const Draw& draw) {
-  const bool greedy = !(draw.temperature > 0x1p-64F);
+std::vector<Weighed> kept(const HostTensor& x, std::int64_t row, const Draw& draw) {
   const float min_p = draw.min_p < 1 ? draw.min_p : 1;
   std::uint32_t least = draw.min_p > 0 ? static_cast<std::uint32_t>(min_p * 0x1p29F) : 1;
   least = std::clamp<std::uint32_t>(least, 1, largest_weight);
+  std::vector<Weighed> tokens = weighed(x, row, draw.temperature, least);
+  std::size_t count = tokens.size();
+  if (draw.top_k >= 1 && draw.top_k < 0x1p31F) {
+    count = std::min(count, static_cast<std::size_t>(draw.top_k));
+  }
+  if (draw.top_p < 1) count = reached(tokens, count, draw.top_p);
+  tokens.resize(count);
+  return tokens;
+}
+
+std::uint64_t place_in(std::uint64_t mass, std::uint64_t random) {
+  // The upper 64 bits of a product, whose first factor has at most 62.
+  const std::uint64_t middle = (random & 0xffffffff) * (mass & 0xffffffff) >> 32;
+  const std::uint64_t first = (random >> 32) * (mass & 0xffffffff) + middle;
+  const std::uint64_t second = (random & 0xffffffff) * (mass >> 32) + (first & 0xffffffff);
+  return (random >> 32) * (mass >> 32) + (first >> 32) + (second >> 32);
+}
+
+std::int64_t drawn(const HostTensor& x, std::int64_t row, const Draw& draw) {
+  const bool greedy = !(draw.temperature > 0x1p-64F);
   const auto logit = [&](std::int64_t column) {
     return x.at(static_cast<std::size_t>(row * x.spec.cols + column));
   };
@@ -104,23 +123,12 @@ std::int64_t drawn(const HostTensor& x, std::int64_t row, const Draw& draw) {
     if (logit(column) > over) best = column;
   }
   if (greedy || best < 0) return best;
-  std::vector<Weighed> tokens = weighed(x, row, draw.temperature, least);
-  std::size_t kept = tokens.size();
-  if (draw.top_k >= 1 && draw.top_k < 0x1p31F) {
-    kept = std::min(kept, static_cast<std::size_t>(draw.top_k));
-  }
-  if (draw.top_p < 1) kept = reached(tokens, kept, draw.top_p);
-  tokens.resize(kept);
+  std::vector<Weighed> tokens = kept(x, row, draw);
   std::sort(tokens.begin(), tokens.end(),
             [](const Weighed& a, const Weighed& b) { return a.column < b.column; });
   std::uint64_t mass = 0;
   for (const Weighed& token : tokens) mass += token.weight;
-  // The upper 64 bits of a product, whose second factor has at most 62.
-  const std::uint64_t random = random_bits(draw);
-  const std::uint64_t middle = (random & 0xffffffff) * (mass & 0xffffffff) >> 32;
-  const std::uint64_t first = (random >> 32) * (mass & 0xffffffff) + middle;
-  const std::uint64_t second = (random & 0xffffffff) * (mass >> 32) + (first & 0xffffffff);
-  std::uint64_t left = (random >> 32) * (mass >> 32) + (first >> 32) + (second >> 32);
+  std::uint64_t left = place_in(mass, random_bits(draw));
   for (const Weighed& token : tokens) {
     if (left < token.weight) return token.column;
     left -= token.weight;

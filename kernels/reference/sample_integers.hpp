@@ -36,6 +36,11 @@ struct Draw {
 
 /// Returns the draw's 64 random bits.
 std::uint64_t random_bits(const Draw& draw);
+/// Returns the tokens that a draw with a temperature keeps, in the order of weighed(): at least one
+/// of a row that has logits above -inf.
+std::vector<Weighed> kept(const HostTensor& x, std::int64_t row, const Draw& draw);
+/// Returns a random number's place in a sum of weights, which the weights pass in order of columns.
+std::uint64_t place_in(std::uint64_t mass, std::uint64_t random);
 /// Returns the token that the draw gives; -1 for a row without logits above -inf.
 std::int64_t drawn(const HostTensor& x, std::int64_t row, const Draw& draw);
 

@@ -98,11 +98,18 @@ void draw_strides(Problem& problem, const Operation& operation, std::mt19937_64&
   }
 }
 
+/// `even`: with extents and rows of whole vectors, as most problems of models have them.
 void finish(Problem& problem, const Operation& operation, std::size_t longest,
-            const WorkLimit& limit, std::mt19937_64& random) {
+            const WorkLimit& limit, std::mt19937_64& random, bool even) {
   shrink(problem, operation, longest, limit, random);
+  for (std::size_t i = 0; even && i < problem.dims.size(); ++i) {
+    auto& extent = problem.dims[i].second;
+    if (extent >= 8 && !has_few_extents(operation.dimensions[i]) &&
+        extent / 8 * 8 >= operation.dimensions[i].least)
+      extent -= extent % 8;
+  }
   drop_default(problem, operation);
-  draw_strides(problem, operation, random);
+  if (!even) draw_strides(problem, operation, random);
 }
 
 /// Returns the extent redrawn, a power of two, twice or half as long, by one longer or shorter, or
@@ -195,7 +202,7 @@ Problem random_problem(const Operation& operation, const DTypes& types, Attribut
     auto& extent = problem.dims[longest].second;
     if (dimensions[longest].most > 8192 * 2) extent = long_extent(random);
   }
-  finish(problem, operation, longest, limit, random);
+  finish(problem, operation, longest, limit, random, one_in(4, random));
   return problem;
 }
 
@@ -207,7 +214,7 @@ Problem varied_problem(const Operation& operation, Problem problem, const WorkLi
   auto& extent = problem.dims[varied].second;
   extent = std::clamp(varied_extent(dimension, extent, problem, part, random), dimension.least,
                       dimension.most);
-  finish(problem, operation, varied, limit, random);
+  finish(problem, operation, varied, limit, random, false);
   return problem;
 }
 

@@ -5,10 +5,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
+#include <random>
 #include <set>
 
 #include "kernels/model/problem_rules.hpp"
+#include "kernels/sampling/random_problem.hpp"
 #include "runtime/device/hardware/architectures.hpp"
 #include "tests/catalog.hpp"
 
@@ -71,6 +74,20 @@ TEST(RandomChoices, AreSmallEnoughToCheckEveryElement) {
        random_candidates(operation, device("gfx942"), "matrix", 100, 909)) {
     EXPECT_TRUE(operation.fully_checked(problem)) << problem.key();
   }
+}
+
+/// Kernels for whole vectors take no others.
+TEST(RandomProblems, AreOftenOfWholeVectors) {
+  const Operation& gemm = built_in("gemm");
+  std::mt19937_64 random(1);
+  int even = 0;
+  for (int i = 0; i < 400; ++i) {
+    const Problem problem = random_problem(gemm, gemm.dtypes.front(), {}, {}, random);
+    const bool whole = std::all_of(problem.dims.begin(), problem.dims.end(),
+                                   [](const auto& dim) { return dim.second % 8 == 0; });
+    even += whole && problem.attributes.empty();
+  }
+  EXPECT_GT(even, 40);
 }
 
 TEST(RandomChoices, AreThoseOfTheSeed) {

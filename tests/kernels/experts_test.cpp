@@ -166,6 +166,19 @@ TEST_P(Experts, GroupsAreComparedByTheirBestExperts) {
       {{logits, {4, 5, 6}, {high, high, low}}}, {0, 0, 0, 0, 0, 0, 0, 0});
 }
 
+// A group of one expert has no sum of two, but one group is all experts.
+TEST_P(Experts, OneExpertHasAllTokens) {
+  const Problem problem =
+      problem_of("route dtype=f32 out=f32 bias=expert tokens=2 experts=1 top_k=1");
+  const auto specs = built_in("route").tensors(problem);
+  const auto outputs =
+      run_default(problem, {test::filled(specs[0], {3, -5}), test::filled(specs[1], {0.5})});
+  for (const std::size_t token : {0, 1}) {
+    EXPECT_EQ(outputs[0].at(token), 0);
+    EXPECT_EQ(outputs[1].at(token), 1);
+  }
+}
+
 /// Ids of 5 tokens and 4 experts, of which 4 and -1 do not exist.
 const std::vector<double> some_ids{3, 0, 0, 4, 3, 1, -1, 3, 0, 3};
 

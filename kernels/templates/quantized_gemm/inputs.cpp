@@ -8,6 +8,7 @@
 
 #include "kernels/model/adversarial.hpp"
 #include "kernels/model/random.hpp"
+#include "kernels/model/weight_panels.hpp"
 #include "kernels/reference/references.hpp"
 #include "kernels/templates/quantized_gemm/shape.hpp"
 
@@ -16,6 +17,8 @@ namespace {
 
 // Kernels multiply an element of A by integers of up to 8 bits and add them before they scale.
 constexpr double largest_of_a = 0x1p100, least_of_a = 0x1p-40;
+/// Where products with scales are still far above what devices may flush.
+constexpr double least_of_ladder = 0x1p-100;
 /// With a norm the weight takes A's place, whose squares are added.
 constexpr double largest_of_weight = 0x1p50, root_of_squares = 0x1p59;
 
@@ -116,12 +119,11 @@ void fill_powers(HostTensor& tensor, const Scales& scales, std::mt19937_64& rand
   }
 }
 
-/// The ends of the range of e8m0: 2^-127, which is below all normal numbers, and NaN.
-void mix_in_end_powers(HostTensor& tensor, bool smallest, bool nan, std::mt19937_64& random) {
+/// The smallest power of e8m0, 2^-127, which is below all normal numbers.
+void mix_in_smallest_power(HostTensor& tensor, std::mt19937_64& random) {
   for (std::byte& scale : tensor.data) {
-    if (smallest && uniform_below(random, 4) == 0) scale = std::byte{0};
+    if (uniform_below(random, 4) == 0) scale = std::byte{0};
   }
-  if (nan) tensor.data[uniform_below(random, tensor.data.size())] = std::byte{255};
 }
 
 void fill_scales(const Shape& shape, HostTensor& tensor, const Scales& scales,
@@ -170,6 +172,99 @@ void mix_in_special_value(HostTensor& a, bool infinities, std::uint64_t seed) {
   store_element(a.spec.dtype, a.data.data(), uniform_below(random, a.spec.elements()), value);
 }
 
+/// Returns whether each weight has bits of its own, which put_weight() puts: a code of mxfp4, or an
+/// integer that is all but for scales and zero points.
+bool has_own_bits(const Shape& shape) {
+  return !shape.packing && shape.format != WeightFormat::q4_k && shape.format != WeightFormat::q6_k;
+}
+
+/// Sets the bits of weight `i` of a row. Requires has_own_bits().
+void put_weight(const Shape& shape, HostTensor& b, std::int64_t row, std::int64_t i, int bits) {
+  const std::int64_t bytes = row_bytes(shape.format, shape.k), block = i / 32, within = i % 32;
+  std::int64_t at = traits(shape.format).bits == 8 ? i : i / 2;
+  bool upper = i % 2 == 1;
+  if (shape.format == WeightFormat::q8_0) at = block * 34 + 2 + within;
+  if (shape.format == WeightFormat::q4_0) {
+    at = block * 18 + 2 + within % 16;
+    upper = within >= 16;
+  }
+  std::byte& to = b.data[static_cast<std::size_t>(shape.panels ? panel_place(row, at, bytes)
+                                                               : row * bytes + at)];
+  const auto put = static_cast<std::byte>(bits);
+  if (traits(shape.format).bits == 8) {
+    to = put;
+  } else {
+    to = upper ? (to & std::byte{15}) | put << 4 : (to & std::byte{240}) | put;
+  }
+}
+
+/// The operand of this name; nullptr if there is none.
+HostTensor* find(std::vector<HostTensor>& inputs, const char* name) {
+  const auto found = std::find_if(inputs.begin(), inputs.end(), [&](const HostTensor& tensor) {
+    return tensor.spec.name == name;
+  });
+  return found == inputs.end() ? nullptr : &*found;
+}
+
+/// Returns the bits of a weight of 0 in a group of a row. A zero point that no weight of int4 has
+/// becomes one.
+int bits_of_zero(const Shape& shape, HostTensor* zeros, std::int64_t row, std::int64_t i) {
+  if (zeros != nullptr) {
+    std::byte& zero =
+        zeros->data[static_cast<std::size_t>(row * shape.row_scales() + i / shape.group)];
+    if (shape.format == WeightFormat::int4) zero &= std::byte{15};
+    return std::to_integer<int>(zero);
+  }
+  return shape.format == WeightFormat::int4 || shape.format == WeightFormat::q4_0 ? 8 : 0;
+}
+
+/// Gives elements of A, or of the norm's weight, sizes of a ladder, and each row of B weights of 0
+/// for those above a rung of its own. So elements of each size are the largest of some sums, in
+/// whose bounds larger ones do not hide their errors.
+void make_ladder(const Shape& shape, HostTensor& factor, Magnitudes range,
+                 std::vector<HostTensor>& inputs, std::mt19937_64& random) {
+  constexpr int rungs = 16;
+  constexpr double steps[] = {2, 5, 8, 14};  // powers of 2
+  const double step = std::min(steps[uniform_below(random, std::size(steps))],
+                               std::log2(range.most / range.least) / rungs);
+  std::vector<int> rung(static_cast<std::size_t>(shape.k));
+  for (int& one : rung) one = static_cast<int>(uniform_below(random, rungs));
+  for (std::size_t i = 0; i < factor.spec.elements(); ++i) {
+    const double size = range.most * std::exp2(-step * rung[i % rung.size()]);
+    const double x = 2 * uniform(random) - 1;
+    store_element(shape.in, factor.data.data(), i, std::copysign(size * (1 + std::abs(x)) / 2, x));
+  }
+  HostTensor &b = *find(inputs, "B"), *zeros = find(inputs, "zeros");
+  for (std::int64_t row = 0; row < b.spec.rows; ++row) {
+    const auto first = static_cast<int>(uniform_below(random, rungs));
+    for (std::int64_t i = 0; i < shape.k; ++i) {
+      if (rung[static_cast<std::size_t>(i)] >= first) continue;
+      put_weight(shape, b, row, i, bits_of_zero(shape, zeros, row, i));
+    }
+  }
+}
+
+/// Makes one scale of e8m0 NaN, of weights whose products all have one sign: with an infinity in
+/// its place their sum would be one, too.
+void put_nan_power(const Shape& shape, HostTensor& factor, std::vector<HostTensor>& inputs,
+                   std::mt19937_64& random) {
+  HostTensor &b = *find(inputs, "B"), &scales = *find(inputs, "scales");
+  const std::size_t at = uniform_below(random, scales.data.size());
+  scales.data[at] = std::byte{255};
+  const auto place = static_cast<std::int64_t>(at);
+  const std::int64_t row = place / shape.row_scales(),
+                     first = place % shape.row_scales() * shape.group;
+  constexpr int one = 2, less_one = 10;  // codes of e2m1
+  const int code = uniform_below(random, 2) == 0 ? one : less_one;
+  for (std::int64_t i = first; i < first + shape.group; ++i) {
+    put_weight(shape, b, row, i, code);
+    for (std::int64_t r = 0; r < factor.spec.rows; ++r) {
+      const auto element = static_cast<std::size_t>(r * shape.k + i);
+      store_element(shape.in, factor.data.data(), element, std::abs(factor.at(element)));
+    }
+  }
+}
+
 }  // namespace
 
 HostTensor input(const Problem& problem, const TensorSpec& spec, std::uint64_t seed) {
@@ -200,6 +295,11 @@ void harden_operands(const Shape& shape, bool fully_checked, std::vector<HostTen
   const double largest = std::min(most_of_type, shape.norm ? largest_of_weight : largest_of_a);
   const double sizes[] = {std::sqrt(product), 0x1p-20, 0x1p14, 0.5};
   Scales scales{.most = std::min(sizes[uniform_below(random, 4)], 0x1p14), .adversarial = true};
+  // Such scales are in the range of bf16, as long as A is as small or large.
+  std::mt19937_64 of_scales(mix64(seed + 5));
+  if (shape.group > 0 && shape.scales() == DType::bf16 && uniform_below(of_scales, 4) == 0) {
+    scales.most = std::exp2(200 * uniform(of_scales) - 100);
+  }
   const double least = std::max(smallest_normal(shape.in), least_of_a);
   // Devices may take the smallest power for zero, so that what it is multiplied by must be small.
   const bool powers = shape.format == WeightFormat::mxfp4;
@@ -212,11 +312,7 @@ void harden_operands(const Shape& shape, bool fully_checked, std::vector<HostTen
     const double root = root_of_squares / std::sqrt(static_cast<double>(shape.k));
     mix_in_adversarial_rows(inputs[0], {least, std::min(most_of_type, root)}, mix64(seed + 2));
   }
-  HostTensor& factor =
-      !shape.norm ? inputs[0]
-                  : *std::find_if(inputs.begin(), inputs.end(), [](const HostTensor& tensor) {
-                      return tensor.spec.name == "weight";
-                    });
+  HostTensor& factor = shape.norm ? *find(inputs, "weight") : inputs[0];
   for (std::size_t i = 0; most < 0.5 && i < factor.spec.elements(); ++i) {
     const double value = factor.at(i);
     store_element(shape.in, factor.data.data(), i,
@@ -228,7 +324,7 @@ void harden_operands(const Shape& shape, bool fully_checked, std::vector<HostTen
       fill_blocks(shape.format, tensor, scales, random);
     }
     if (tensor.spec.name == "scales") fill_scales(shape, tensor, scales, random);
-    if (tensor.spec.name == "scales" && powers) mix_in_end_powers(tensor, smallest, nan, random);
+    if (tensor.spec.name == "scales" && smallest) mix_in_smallest_power(tensor, random);
     if (tensor.spec.name == "zeros") fill_zeros(shape, tensor, true, random);
     if (tensor.spec.name == "bias" || tensor.spec.name == "residual") {
       Magnitudes added = magnitudes_of(shape.out);
@@ -236,6 +332,12 @@ void harden_operands(const Shape& shape, bool fully_checked, std::vector<HostTen
       mix_in_adversarial_rows(tensor, added, mix64(seed + 1));
     }
   }
+  std::mt19937_64 of_ladder(mix64(seed + 4));
+  if (has_own_bits(shape) && uniform_below(of_ladder, 3) == 0) {
+    const double lowest = std::max(smallest_normal(shape.in), least_of_ladder);
+    make_ladder(shape, factor, {std::min(lowest, most), most}, inputs, of_ladder);
+  }
+  if (nan) put_nan_power(shape, factor, inputs, random);
   if (fully_checked) mix_in_special_value(inputs[0], takes_infinities(shape), mix64(seed + 3));
 }
 

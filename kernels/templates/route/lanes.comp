@@ -16,7 +16,7 @@
 #error "TOP_K is from 1 to EXPERTS"
 #endif
 #if GROUPS < 1 || GROUPS > 16 || EXPERTS % GROUPS != 0 || TOP_GROUPS > GROUPS || \
-    TOP_GROUPS * (EXPERTS / GROUPS) < TOP_K || BIAS != 0 && EXPERTS / GROUPS < 2
+    TOP_GROUPS * (EXPERTS / GROUPS) < TOP_K || BIAS != 0 && GROUPS > 1 && EXPERTS / GROUPS < 2
 #error "GROUPS of equal size, of which TOP_GROUPS have the picks"
 #endif
 

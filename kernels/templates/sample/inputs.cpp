@@ -86,8 +86,29 @@ void mix_in_levels(HostTensor& x, std::mt19937_64& random) {
   }
 }
 
-/// Returns a top_p whose share ends exactly with a token that is nearer than
-/// the next one; nothing if f32 has none.
+/// Makes most tokens of some rows far ones, and a few near ones that have most of the mass:
+/// histograms bound the mass of far ones badly, and many of them count.
+void mix_in_far_tokens(HostTensor& x, std::mt19937_64& random) {
+  const auto cols = static_cast<std::uint64_t>(x.spec.cols);
+  for (std::int64_t row = 0; row < x.spec.rows; ++row) {
+    if (uniform_below(random, 4) != 0) continue;
+    constexpr double farthest = 20;
+    const double nearest = one_of({8.5, 11.2, 14}, random);
+    const std::uint64_t near = 1 + uniform_below(random, 8);
+    const auto place = [&](std::uint64_t col) {
+      return static_cast<std::size_t>(row) * cols + col;
+    };
+    for (std::uint64_t col = 0; col < cols; ++col) {
+      store(x, place(col), -nearest - (farthest - nearest) * uniform(random));
+    }
+    for (std::uint64_t i = 0; i < near; ++i) {
+      store(x, place(uniform_below(random, cols)), -8 * uniform(random));
+    }
+  }
+}
+
+/// Returns a top_p whose share ends exactly with a token that is nearer than the next one, half of
+/// the time with one of the first ones if possible; nothing if f32 has none.
 std::optional<float> border_of(const HostTensor& x, std::int64_t row, float temperature,
                                std::mt19937_64& random) {
   const std::vector<sampled::Weighed> tokens = sampled::weighed(x, row, temperature);
@@ -95,7 +116,8 @@ std::optional<float> border_of(const HostTensor& x, std::int64_t row, float temp
   for (const sampled::Weighed& token : tokens) sums.push_back(sums.back() + token.weight);
   const std::size_t count = tokens.size();
   if (count < 2) return std::nullopt;
-  const std::size_t start = uniform_below(random, count);
+  const std::size_t start = uniform_below(
+      random, uniform_below(random, 2) == 0 ? count : std::min<std::size_t>(count, 8));
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t end = 1 + (start + i) % count;
     if (end == count || tokens[end].distance == tokens[end - 1].distance) continue;
@@ -118,15 +140,17 @@ void put_border(const HostTensor& x, std::int64_t row, HostTensor& settings,
   }
   if (logits.empty()) return;
   std::sort(logits.begin(), logits.end(), std::greater<>());
-  // With the former, differences that are powers of 2 are such parts of an octave, too.
-  const double temperature =
-      uniform_below(random, 2) == 0 ? double{sampled::octave_temperature} : 1;
+  // With the first, differences that are powers of 2 are such parts of an octave, too. With the
+  // last, logits have weights whose differences f32 does not have.
+  const bool huge = logits.front() / 2 - logits.back() / 2 > 0x1p125;
+  const double temperature = one_of({double{sampled::octave_temperature}, huge ? 2e38 : 1}, random);
   const auto weight_of = [&](double logit) {
     return std::exp((logit - logits.front()) / temperature);
   };
   // Of the tokens that have a weight.
-  const auto end = std::find_if(logits.begin(), logits.end(),
-                                [&](double logit) { return logit < logits.front() - 20; });
+  const auto end = std::find_if(logits.begin(), logits.end(), [&](double logit) {
+    return logit < logits.front() - 20 * temperature;
+  });
   const auto rank = uniform_below(random, static_cast<std::uint64_t>(end - logits.begin()));
   double all = 0, kept = 0;
   for (std::size_t i = 0; i < logits.size(); ++i) {
@@ -175,6 +199,36 @@ void draw_exactly(HostTensor& x, std::int64_t row, HostTensor& settings, HostTen
   }
 }
 
+/// Draws the last token that a row's settings keep, if a few seeds have one that does: whoever
+/// keeps other tokens draws another one then. `tries`: how many seeds may be tried.
+void draw_last(const HostTensor& x, std::int64_t row, const HostTensor& settings, HostTensor& seeds,
+               std::uint32_t& tries, std::mt19937_64& random) {
+  const auto setting = [&](std::size_t i) {
+    return static_cast<float>(settings.at(static_cast<std::size_t>(row) * 4 + i));
+  };
+  sampled::Draw draw{setting(0), setting(1), setting(2), setting(3)};
+  if (!(draw.temperature > 0x1p-64F)) return;
+  const std::vector<sampled::Weighed> tokens = sampled::kept(x, row, draw);
+  if (tokens.empty()) return;
+  const sampled::Weighed& last = tokens.back();
+  std::uint64_t mass = 0, before = 0;
+  for (const sampled::Weighed& token : tokens) {
+    mass += token.weight;
+    if (token.column < last.column) before += token.weight;
+  }
+  if (mass / last.weight > tries / 2) return;
+  for (std::uint32_t& word : draw.key) word = static_cast<std::uint32_t>(random());
+  for (; tries > 0; ++draw.offset, --tries) {
+    const std::uint64_t at = sampled::place_in(mass, sampled::random_bits(draw));
+    if (at < before || at >= before + last.weight) continue;
+    const std::uint32_t words[] = {draw.key[0], draw.key[1], draw.offset};
+    for (std::size_t i = 0; i < 3; ++i) {
+      store(seeds, static_cast<std::size_t>(row) * 3 + i, static_cast<std::int32_t>(words[i]));
+    }
+    return;
+  }
+}
+
 void vary_settings(const Problem& problem, const HostTensor& x, HostTensor& settings,
                    std::mt19937_64& random) {
   const auto cols = static_cast<double>(problem.dim("cols"));
@@ -185,7 +239,8 @@ void vary_settings(const Problem& problem, const HostTensor& x, HostTensor& sett
       put_border(x, static_cast<std::int64_t>(i / 4), settings, random);
       continue;
     }
-    store(settings, i, one_of({1, 0.7, 1.5, 0, 1e-3, 100, -1, nan, infinity, 1e-30, 1e36}, random));
+    store(settings, i,
+          one_of({1, 0.7, 1.5, 0, 1e-3, 100, -1, nan, infinity, 1e-30, 1e36, 2e38}, random));
     const double top_k =
         one_of({0, 1, 2, 5, 50, 3000, cols / 2, cols - 1, cols, 1e9, nan, -3}, random);
     if (uniform_below(random, 2) == 0) store(settings, i + 1, top_k);
@@ -216,10 +271,15 @@ void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64
   mix_in_adversarial_rows(inputs[0], magnitudes_of(problem.dtype), seed);
   std::mt19937_64 random(mix64(seed));
   mix_in_levels(inputs[0], random);
+  mix_in_far_tokens(inputs[0], random);
   mix_in_special_values(inputs[0], random);
   vary_settings(problem, inputs[0], inputs[1], random);
   if (inputs.size() < 5) {
     const std::int64_t rows = inputs[0].spec.rows;
+    std::uint32_t tries = 1 << 20;
+    for (std::int64_t row = 0; row < std::min<std::int64_t>(rows, 16); ++row) {
+      draw_last(inputs[0], row, inputs[1], inputs[2], tries, random);
+    }
     const auto row =
         static_cast<std::int64_t>(uniform_below(random, static_cast<std::uint64_t>(rows)));
     if (uniform_below(random, 2) == 0) draw_exactly(inputs[0], row, inputs[1], inputs[2], random);

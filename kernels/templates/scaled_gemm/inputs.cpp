@@ -88,7 +88,7 @@ void mix_in_special_rows(const Shape& shape, HostTensor& tensor, bool finite,
         static_cast<std::int64_t>(uniform_below(random, static_cast<std::uint64_t>(shape.k)));
     if (kind == one_large) set(place, coded(shape.format, largest));
     // All bits but the sign: NaN or, with e5m2, less two infinity.
-    if (kind == not_finite && !finite && uniform_below(random, 4) == 0) {
+    if (kind == not_finite && !finite && uniform_below(random, 2) == 0) {
       const bool infinite =
           shape.format == ByteFormat::e5m2 && !shape.gated() && random() >> 63 != 0;
       set(place, std::byte{static_cast<std::uint8_t>(infinite ? (random() >> 63 != 0 ? 0x7c : 0xfc)
@@ -121,7 +121,7 @@ void mix_in_special_powers(HostTensor& tensor, int most, bool finite, std::mt199
     scale = power(most - static_cast<int>(random() >> 62));
     if (kind == least && finite) scale = power(-127);
     if (kind == small) scale = power(most - static_cast<int>(uniform_below(random, 20)));
-    const bool is_nan = kind == not_a_number && !finite && uniform_below(random, 32) == 0;
+    const bool is_nan = kind == not_a_number && !finite && uniform_below(random, 8) == 0;
     if (is_nan) scale = std::byte{255};
   }
 }
