@@ -88,7 +88,8 @@ TEST(AdversarialInputs, OfEveryOperationHaveRowsOfEveryKind) {
       }
     }
     if (kernel.name == "dequantize") continue;  // its numbers are scales alone
-    EXPECT_GT(seen.largest, 0x1p24) << "of f32 or bf16";
+    // Most of the problems of experts that are drawn have weights of integers, or f16.
+    EXPECT_GT(seen.largest, kernel.name == "experts" ? 0x1p24 : 0x1p38) << "of f32 or bf16";
     EXPECT_LT(seen.smallest, 0x1p-38);
     EXPECT_GT(seen.zero, 0);
     // Their operands are bytes, which stand for numbers.

@@ -31,8 +31,8 @@ TEST(WorkerHandshake, AWorkerThatSpeaksAnotherProtocolIsAnErrorInOneLine) {
                   "one 0 (no version that it reports): a worker must be of the same build as the "
                   "program that starts it",
                   worker_protocol, version()));
-  EXPECT_NE(error_of(answering("{\"greeting\":{\"protocol\":7,\"greta\":\"9.1\"}}"))
-                .find("the other one 7 (GRETA 9.1)"),
+  EXPECT_NE(error_of(answering("{\"greeting\":{\"protocol\":99,\"greta\":\"9.1\"}}"))
+                .find("the other one 99 (GRETA 9.1)"),
             std::string::npos);
 }
 
