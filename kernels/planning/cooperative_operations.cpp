@@ -67,7 +67,7 @@ std::vector<Constraint> cpu_constraints(
   read.emplace_back("INSTR");
   std::vector<std::string> with_subgroup = read;
   with_subgroup.emplace_back("SUBGROUP");
-  return {{"code_size",
+  return {{"cpu_code_size",
            fmt::format("more than {} products of a subgroup in a step compile slowly for a CPU",
                        most_products),
            {read,

@@ -182,7 +182,7 @@ struct SharedRows {
 // The residual of what a thread stores, which is loaded while slices send their sums. Registers that had the
 // sums have room for it, but for elements one by one.
 struct SharedResidual {
-  static constexpr bool ahead = unit_columns > 1;
+  static constexpr bool ahead = STORE_VEC == 4;
   Residual<unit_columns> of[ahead ? SharedRows::of_thread : 1];
 
   explicit GRETA_DEVICE SharedResidual(const SharedRows& rows) {
@@ -241,7 +241,7 @@ GRETA_DEVICE void add_in_cluster(const Arguments& args, u8* inbox_memory, Positi
     inbox.send(to, received + ((rank - (rank > to)) * share_fours + at) * 4, four);
   }
   inbox.receive();
-#if HAS_RESIDUAL
+#if HAS_RESIDUAL && STORE_VEC == 4  // what is loaded ahead lies in registers
   GRETA_UNROLL
 #endif
   for (u32 i = 0; i < SharedRows::of_thread; ++i) {

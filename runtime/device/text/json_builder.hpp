@@ -19,7 +19,7 @@ class JsonBuilder final : public nlohmann::json::json_sax_t {
   explicit JsonBuilder(std::size_t most_levels = std::numeric_limits<std::size_t>::max())
       : most_levels_(most_levels) {}
 
-  /// Returns the value; null until the parser has succeeded.
+  /// Returns the value, which is whole only if the parser succeeded.
   nlohmann::json& value() { return value_; }
   /// Returns the key that an object has twice.
   const std::optional<std::string>& repeated_key() const { return repeated_key_; }

@@ -8,6 +8,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 
 #include "db/json.hpp"
 #include "kernels/sampling/coverage.hpp"
@@ -193,9 +194,13 @@ void show_coverage(const Coverage& coverage) {
 void show_text(const Verification& result) {
   const VerifiedDevice& device = result.device;
   print("{} {}\n", device.info.id(), device.info.name);
-  if (!device.emulated.empty()) {
-    print_text(format_row("emulated", fmt::format("the cooperative matrices of {}",
-                                                  fmt::join(device.emulated, ", "))));
+  std::set<std::string> emulated;
+  for (const auto& [key, tally] : result.tallies) {
+    if (device.emulates(key.first)) emulated.insert(key.first);
+  }
+  if (!emulated.empty()) {
+    print_text(format_row(
+        "emulated", fmt::format("the cooperative matrices of {}", fmt::join(emulated, ", "))));
   }
   std::size_t right = 0;
   for (const auto& [key, tally] : result.tallies) {
