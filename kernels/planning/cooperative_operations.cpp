@@ -63,7 +63,7 @@ std::vector<Constraint> cpu_constraints(
     const std::function<CooperativeLoop(const Config&, const MatrixOperation&)>& loop_of,
     std::int64_t length) {
   if (!vectorising_cpu(device) || products.empty()) return {};
-  constexpr std::int64_t most_products = 32, most_iterations = 60000;
+  constexpr std::int64_t most_products = 32;
   read.emplace_back("INSTR");
   std::vector<std::string> with_subgroup = read;
   with_subgroup.emplace_back("SUBGROUP");

@@ -94,7 +94,7 @@ Constraint register_constraint(const DeviceInfo& device, std::string_view what,
 Constraint loop_limit(const Expression& iterations, std::int64_t length) {
   return {"loop_limit",
           fmt::format("the CPU driver runs 65535 iterations of loops: too few for {}", length),
-          iterations < 60000};
+          iterations < most_iterations};
 }
 
 Constraint storage_constraint(DType in, DType out, const DeviceInfo& device) {

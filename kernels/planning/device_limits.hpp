@@ -66,9 +66,12 @@ Result<void> check_count(const Problem& problem, std::string_view named,
 Constraint register_constraint(const DeviceInfo& device, std::string_view what,
                                const Expression& least, const Expression& threads);
 
-/// Rejects configurations with so many iterations of loops of a thread, for `length` elements, that
-/// Mesa's CPU driver ends them: it does so silently after 65535 iterations of all loops together,
-/// for which the end of a loop counts as another one.
+/// Iterations of a thread's loops, below which Mesa's CPU driver does not end them: it does so
+/// silently after 65535 iterations of all loops together, for which the end of a loop counts as
+/// another one.
+constexpr std::int64_t most_iterations = 60000;
+
+/// Rejects configurations with most_iterations or more for `length` elements.
 Constraint loop_limit(const Expression& iterations, std::int64_t length);
 
 /// Returns the constraint that the device can load and store these types.

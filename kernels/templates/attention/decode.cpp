@@ -136,7 +136,6 @@ auto iterations(const Shape& shape, const auto& c) {
   const auto rounds = ceil_div(shape.capacity, slots_of(c) * c["UNROLL"] * c["SPLIT"]);
   return rounds * (8 + rows_of(shape) * c["UNROLL"] * (ceil_div(shape.longest(), c["LANES"]) + 8));
 }
-constexpr std::int64_t most_iterations = 60000;
 
 /// Returns the constraints of a CPU through Vulkan.
 std::vector<Constraint> cpu_constraints(const Shape& shape) {

@@ -18,7 +18,7 @@ std::int64_t elements_of(const Shape& shape) {
 Alternative space(const Shape& shape, const DeviceInfo& device) {
   const std::int64_t threads = most_threads(device), groups = most_workgroups(device);
   const std::int64_t elements = elements_of(shape);
-  const bool runs = !vectorising_cpu(device) || shape.k < 60000;
+  const bool runs = !vectorising_cpu(device) || shape.k < most_iterations;
   return {"naive",
           {{"THREADS", {64, 128, 256, 512}}},
           {storage_constraint(shape.in, shape.out, device),

@@ -143,7 +143,8 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
                            {"SPLIT", split}}};
             int& slices = config.values.back().second;
             // A CPU's driver must run all iterations.
-            while (vectorising_cpu(device) && slices < 64 && iterations(shape, config) >= 60000) {
+            while (vectorising_cpu(device) && slices < 64 &&
+                   iterations(shape, config) >= most_iterations) {
               slices *= 2;
             }
             configs.push_back(std::move(config));

@@ -139,7 +139,8 @@ Alternative sorted_space(const PermuteShape& shape, const DeviceInfo& device) {
     a.constraints.push_back(
         {"loop_limit",
          "the CPU driver runs 65535 rounds of a loop: too few for the runs of assignments",
-         {{"THREADS"}, [shape](const Config& c) { return Workspace(shape, c).runs < 60000; }}});
+         {{"THREADS"},
+          [shape](const Config& c) { return Workspace(shape, c).runs < most_iterations; }}});
   }
   return a;
 }
