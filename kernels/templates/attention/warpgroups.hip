@@ -86,13 +86,14 @@ struct Rows {
 
   // Start the products with the keys, and with the values, of a tile.
   GRETA_DEVICE void start_scores(SharedMemory shared, u32 group, u32 tile) {
-    const u32 queries_at = group * 64, start = keys_start + tile % STAGES * KeyTile::bytes;
+    const OperandPlace queries =
+        operand_place<QueryTile, true>(shared, QueryTile::template part<true>(group * 64, 0));
+    const OperandPlace keys =
+        operand_place<KeyTile, true>(shared, keys_start + tile % STAGES * KeyTile::bytes);
     GRETA_UNROLL
     for (u32 d = 0; d < padded; d += 16) {
-      const OperandPlace a =
-          operand_place<QueryTile, true>(shared, QueryTile::template part<true>(queries_at, d));
-      const OperandPlace b =
-          operand_place<KeyTile, true>(shared, start + KeyTile::template part<true>(0, d));
+      const OperandPlace a = further(queries, QueryTile::template part<true>(0, d));
+      const OperandPlace b = further(keys, KeyTile::template part<true>(0, d));
       if (d == 0) {
         multiply_async<true, true, false>(In(), scores, a, b);
       } else {
@@ -102,11 +103,11 @@ struct Rows {
     close_products();
   }
   GRETA_DEVICE void start_values(SharedMemory shared, u32 tile) {
-    const u32 start = values_start + tile % STAGES * ValueTile::bytes;
+    const OperandPlace values =
+        operand_place<ValueTile, false>(shared, values_start + tile % STAGES * ValueTile::bytes);
     GRETA_UNROLL
     for (u32 key = 0; key < BK; key += 16) {
-      const OperandPlace b =
-          operand_place<ValueTile, false>(shared, start + ValueTile::template part<false>(0, key));
+      const OperandPlace b = further(values, ValueTile::template part<false>(0, key));
       multiply_async<false, true>(In(), out, weights[key / 16], b);
     }
     close_products();

@@ -40,7 +40,7 @@ constexpr u32 pieces = SWAPPED ? SPAN / handed_out : 1;
 constexpr u32 piece_rows = SWAPPED ? handed_out : 16, piece_width = SWAPPED ? 16 : SPAN;
 
 // The first row of R that the wave has.
-GRETA_DEVICE u32 first_row_of_wave() { return warpgroup_index() * 64 + wave_index() % 4 * 16; }
+GRETA_DEVICE u32 first_row_of_wave() { return wave_index() * 16; }
 
 // Where piece i of the wave's part starts in the tile.
 GRETA_DEVICE Position piece_position(u32 i) {
@@ -116,22 +116,21 @@ GRETA_DEVICE void split_values(const Values& values, Parts& parts) {
 template <bool add>
 GRETA_DEVICE void start_piece(SharedMemory shared, u32 high, u32 low, u32 piece, const Parts& parts,
                               PieceSums& sums) {
-  const auto place = [&](u32 tile, u32 i) {
-    return operand_place<TileS, true>(shared, tile + piece * PIECE * TileS::line_bytes + i * 32);
-  };
+  const OperandPlace highs = operand_place<TileS, true>(shared, high + piece * PIECE * TileS::line_bytes);
+  const OperandPlace lows = operand_place<TileS, true>(shared, low + piece * PIECE * TileS::line_bytes);
   products_begin();
   GRETA_UNROLL
   for (u32 i = 0; i < BK / 8; ++i) {
     if (add || i > 0) {
-      multiply_async<true>(sums, parts.of[i].low.word, place(high, i));
+      multiply_async<true>(sums, parts.of[i].low.word, further(highs, i * 32));
     } else {
-      multiply_async<false>(sums, parts.of[i].low.word, place(high, i));
+      multiply_async<false>(sums, parts.of[i].low.word, further(highs, i * 32));
     }
-    multiply_async<true>(sums, parts.of[i].high.word, place(low, i));
+    multiply_async<true>(sums, parts.of[i].high.word, further(lows, i * 32));
   }
   GRETA_UNROLL
   for (u32 i = 0; i < BK / 8; ++i) {
-    multiply_async<true>(sums, parts.of[i].high.word, place(high, i));
+    multiply_async<true>(sums, parts.of[i].high.word, further(highs, i * 32));
   }
   close_products();
 }

@@ -74,14 +74,16 @@ struct Rows {
     }
   }
 
-  GRETA_DEVICE void score(SharedMemory shared, u32 start) {
+  // Starts the scores of the warpgroup's keys of the tile at `start`.
+  GRETA_DEVICE void start_scores(SharedMemory shared, u32 start) {
+    const OperandPlace queries = operand_place<QueryTile, true>(shared, 0);
+    const OperandPlace keys =
+        operand_place<KeyTile, true>(shared, start + KeyTile::template part<true>(group * group_keys, 0));
     products_begin();
     GRETA_UNROLL
     for (u32 d = 0; d < padded; d += 16) {
-      const OperandPlace a =
-          operand_place<QueryTile, true>(shared, QueryTile::template part<true>(0, d));
-      const OperandPlace b = operand_place<KeyTile, true>(
-          shared, start + KeyTile::template part<true>(group * group_keys, d));
+      const OperandPlace a = further(queries, QueryTile::template part<true>(0, d));
+      const OperandPlace b = further(keys, KeyTile::template part<true>(0, d));
       if (d == 0) {
         multiply_async<true, true, false>(In(), scores, a, b);
       } else {
@@ -89,19 +91,22 @@ struct Rows {
       }
     }
     close_products();
+  }
+  GRETA_DEVICE void finish_scores() {
     wait_for_products<0>();
     claim_sums(scores);
   }
 
   // Adds the warpgroup's dimensions of the values at `start`, times the weights.
-  GRETA_DEVICE void add(SharedMemory shared, u32 start) {
+  GRETA_DEVICE void add_values(SharedMemory shared, u32 start) {
+    const OperandPlace weights = operand_place<WeightTile, true>(shared, weights_start);
+    const OperandPlace values =
+        operand_place<KeyTile, false>(shared, start + KeyTile::template part<false>(group * group_values, 0));
     products_begin();
     GRETA_UNROLL
     for (u32 key = 0; key < BK; key += 16) {
-      const OperandPlace a = operand_place<WeightTile, true>(
-          shared, weights_start + WeightTile::template part<true>(0, key));
-      const OperandPlace b = operand_place<KeyTile, false>(
-          shared, start + KeyTile::template part<false>(group * group_values, key));
+      const OperandPlace a = further(weights, WeightTile::template part<true>(0, key));
+      const OperandPlace b = further(values, KeyTile::template part<false>(0, key));
       multiply_async<true, false, true>(In(), out, a, b);
     }
     close_products();
@@ -275,8 +280,9 @@ GRETA_KERNEL(THREADS) latent_attention_warpgroups(TREE_PARAMETER ATTENTION_PARAM
     wait_for_copies<BUFFERS - 2, 0>();
     show_to_products();
     block_barrier();  // the tile is there, and the one before was read
-    copy(tile + BUFFERS - 1);
-    rows.score(shared, start);
+    rows.start_scores(shared, start);
+    copy(tile + BUFFERS - 1);  // starting copies takes about as long as the scores
+    rows.finish_scores();
     const u32 key = part.slice.begin + tile * BK + rows.group * group_keys;
     const bool whole = sight[0].sees_all_before(key + group_keys) &&
                        sight[1].sees_all_before(key + group_keys);
@@ -287,7 +293,7 @@ GRETA_KERNEL(THREADS) latent_attention_warpgroups(TREE_PARAMETER ATTENTION_PARAM
     rows.weigh(args.scale, memory + weights_start);
     show_to_products();
     block_barrier();
-    rows.add(shared, start);
+    rows.add_values(shared, start);
   }
 
   wait_for_copies<0, 0>();  // of queries, if there is no key

@@ -226,15 +226,16 @@ GRETA_DEVICE void produce(const Arguments& args, SharedMemory shared, const Tens
 }
 
 // The column of the tile that a lane's first line of a product is of. The second line is of the column eight
-// further, or with gates of the same one.
+// further, or with gates of the same one. Places are asked for in each step, without the shuffle of
+// warpgroup_index().
 GRETA_DEVICE u32 column_of_lane(u32 product) {
-  return (warpgroup_index() * products + product) * product_cols + wave_index() % 4 * wave_cols +
+  return (wave_index() / 4 * products + product) * product_cols + wave_index() % 4 * wave_cols +
          lane_index() / 4;
 }
 
 // The first line of a product in shared memory that this lane has; the other one is next_line further.
 GRETA_DEVICE u32 line_of_lane(u32 product) {
-  return column_of_lane(product) + (GATED ? warpgroup_index() * next_line : 0);
+  return column_of_lane(product) + (GATED ? wave_index() / 4 * next_line : 0);
 }
 
 // The row of weights of a lane's line; those past the last one repeat it.
@@ -248,11 +249,11 @@ GRETA_DEVICE u32 row_of_weights(const Arguments& args, Tile tile, u32 product, u
 template <bool fresh, u32 count>
 GRETA_DEVICE void start_products(SharedMemory shared, u32 start, u32 k, const Fragment (&fragments)[count],
                                  Sums& sums) {
+  const OperandPlace tile = operand_place<TileA, true>(shared, start);
   products_begin();
   GRETA_UNROLL
   for (u32 f = 0; f < count; ++f) {
-    const OperandPlace rows =
-        operand_place<TileA, true>(shared, start + TileA::template part<true>(0, k + 16 * f));
+    const OperandPlace rows = further(tile, TileA::template part<true>(0, k + 16 * f));
     if (fresh && f == 0) {
       multiply_async<true, false>(In(), sums, fragments[f], rows);
     } else {

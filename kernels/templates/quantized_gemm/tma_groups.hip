@@ -108,12 +108,13 @@ GRETA_DEVICE void consume(const Arguments& args, u8* memory, SharedMemory shared
   GRETA_NO_UNROLL
   for (u32 i = 0; i < steps; ++i) {
     const bool more = i + 1 < steps;
-    const StepScales later = load_scales(args, more ? tile : after, more ? first + i + 1 : first);
+    StepScales later;
     const u32 start = rows.wait();
     GRETA_UNROLL
     for (u32 u = 0; u < 2 * products; ++u) {
       const u32 product = u % products, next = u + 1;
       start_products<false>(shared, start, u / products * (step / 2), half[u % 2], totals[product]);
+      if (u == 0) later = load_scales(args, more ? tile : after, more ? first + i + 1 : first);
       wait_for_products<1>();
       if (u == 0) rows.release_earlier();
       if (next < 2 * products) {
@@ -150,13 +151,14 @@ GRETA_DEVICE void consume(const Arguments& args, u8* memory, SharedMemory shared
   GRETA_NO_UNROLL
   for (u32 i = 0; i < steps; ++i) {
     const bool more = i + 1 < steps;
-    const StepScales later = load_scales(args, more ? tile : after, more ? first + i + 1 : first);
+    StepScales later;
     rings.rows.filled().wait(rings.rows.parity);
     const u32 start = rings.rows.index * TileA::bytes;
     GRETA_UNROLL
     for (u32 u = 0; u < groups_of_step * products; ++u) {
       const u32 group = u / products, product = u % products, next = u + 1;
       start_products<true>(shared, start, group * GROUP, half[0], part);
+      if (u == 0) later = load_scales(args, more ? tile : after, more ? first + i + 1 : first);
       read_half(lane, product, group, 1, selector, scales, pair, half[1]);
       start_products<false>(shared, start, group * GROUP + GROUP / 2, half[1], part);
       wait_for_products<1>();

@@ -146,15 +146,17 @@ GRETA_DEVICE void consume(const Arguments& args, SharedMemory shared, const Part
   GRETA_NO_UNROLL
   for (u32 i = 0; i < part.steps; ++i) {
     ring.filled().wait(ring.parity);
+    const u32 start = ring.index * stage_bytes;
+    const OperandPlace lines = byte_place<TileB>(shared, start + TileA::bytes, group * products * 64, 0);
+    const OperandPlace rows = byte_place<TileA>(shared, start, 0, 0);
     Sums sums[products];
     products_begin();
     GRETA_UNROLL
     for (u32 product = 0; product < products; ++product) {
-      const u32 line = (group * products + product) * 64, start = ring.index * stage_bytes;
       GRETA_UNROLL
       for (u32 k = 0; k < step; k += 32) {
-        const OperandPlace b = byte_place<TileB>(shared, start + TileA::bytes, line, k);
-        const OperandPlace a = byte_place<TileA>(shared, start, 0, k);
+        const OperandPlace b = further(lines, TileB::template part<true>(product * 64, k / 2));
+        const OperandPlace a = further(rows, TileA::template part<true>(0, k / 2));
         if (k == 0) {
           multiply_bytes<false>(Element(), sums[product], b, a);
         } else {
