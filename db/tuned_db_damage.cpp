@@ -73,9 +73,10 @@ void TunedDb::confirm() const {
     throw Error(fmt::format("{}: corrupt ({})", file().string(), without_heading(structure)));
   }
   if (missing.empty()) return;
-  throw Error(fmt::format(
-      "{}: overwritten while it was open: {} of the rows that were stored are not there, the first {}",
-      file().string(), missing.size(), missing.front()));
+  throw Error(
+      fmt::format("{}: overwritten while it was open: {} of the rows that were stored are not "
+                  "there, the first {}",
+                  file().string(), missing.size(), missing.front()));
 }
 
 std::vector<std::string> TunedDb::check() const {
