@@ -119,7 +119,8 @@ class Tensor:
             if step != 1:
                 raise InvalidArgumentError(f"a step of {step} in dimension {dim}: steps are 1")
             if first >= end:
-                raise InvalidArgumentError(f"{one.start}:{one.stop} has no index of dimension {dim} of {self!r}")
+                raise InvalidArgumentError(
+                    f"{one.start}:{one.stop} has no index of dimension {dim} of {self!r}")
             if (first, end) != (0, self.shape[dim]):
                 view = view._part(dim, first, end - first)
         return view
