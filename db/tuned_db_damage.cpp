@@ -20,6 +20,12 @@ std::vector<DamagedRow> find_damage(SQLite::Database& database, const std::strin
   return rows;
 }
 
+/// Returns a finding of SQLite's own check without the line "*** in database main ***" before it.
+std::string without_heading(const std::string& finding) {
+  const auto end = finding.rfind("*** in database ", 0) == 0 ? finding.find('\n') : finding.npos;
+  return end == finding.npos ? finding : finding.substr(end + 1);
+}
+
 }  // namespace
 
 std::vector<DamagedRow> TunedDb::damaged() const {
@@ -63,12 +69,14 @@ void TunedDb::confirm() const {
     structure = database.execAndGet("PRAGMA main.quick_check(1)").getString();
     missing = missing_rows(database, written);
   });
-  if (structure == "ok" && missing.empty()) return;
-  throw Error(fmt::format(
-      "{}: overwritten while it was open: {}", file().string(),
-      structure != "ok" ? structure
-                        : fmt::format("{} of the rows that were stored are not there, the first {}",
-                                      missing.size(), missing.front())));
+  if (structure != "ok") {
+    throw Error(fmt::format("{}: corrupt ({})", file().string(), without_heading(structure)));
+  }
+  if (missing.empty()) return;
+  throw Error(
+      fmt::format("{}: overwritten while it was open: {} of the rows that were stored are not "
+                  "there, the first {}",
+                  file().string(), missing.size(), missing.front()));
 }
 
 std::vector<std::string> TunedDb::check() const {
@@ -77,7 +85,7 @@ std::vector<std::string> TunedDb::check() const {
     try {
       SQLite::Statement integrity(database, "PRAGMA integrity_check");
       while (integrity.executeStep()) {
-        const auto line = integrity.getColumn(0).getString();
+        const auto line = without_heading(integrity.getColumn(0).getString());
         if (line != "ok") problems.push_back(line);
       }
       SQLite::Statement references(database, "PRAGMA foreign_key_check");

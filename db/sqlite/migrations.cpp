@@ -17,7 +17,9 @@ namespace {
 std::map<std::string, std::string> schema_of(SQLite::Database& database) {
   std::map<std::string, std::string> entries;
   SQLite::Statement select(
-      database, "SELECT type || ' ' || name || ' of ' || tbl_name, sql FROM sqlite_schema");
+      database,
+      "SELECT type || ' ' || name || iif(name = tbl_name, '', ' of ' || tbl_name), sql"
+      " FROM sqlite_schema");
   while (select.executeStep()) {
     entries.emplace(select.getColumn(0).getString(), select.getColumn(1).getString());
   }

@@ -216,20 +216,27 @@ Problem without_attribute(Problem problem, const std::string& name) {
   return problem;
 }
 
+/// Returns whether a problem is valid without some of its strides and has the same operands then.
+bool equal_without_strides(const Operation& operation, const Problem& problem,
+                           const Problem& without) {
+  if (!check_problem(operation, without)) return false;
+  const auto tensors = operation.tensors(problem), plain = operation.tensors(without);
+  return std::equal(
+      tensors.begin(), tensors.end(), plain.begin(), [](const TensorSpec& a, const TensorSpec& b) {
+        const bool alike = a.stride == b.stride || a.rows == 1;
+        return alike && a.block_rows == b.block_rows && a.block_stride == b.block_stride;
+      });
+}
+
 /// Removes strides that have no effect, such as those of operands with one row. Such problems are
-/// equal.
+/// equal. Strides of operands in place must be equal, so they are removed together or not at all.
 Problem without_needless_strides(const Operation& operation, Problem problem) {
+  Problem packed = of_packed_rows(operation, problem);
+  if (equal_without_strides(operation, problem, packed)) return packed;
   for (const Attribute& stride : operation.attributes) {
     if (stride.packed == nullptr) continue;
     Problem without = without_attribute(problem, stride.name);
-    const auto tensors = operation.tensors(problem), plain = operation.tensors(without);
-    const bool needless = std::equal(tensors.begin(), tensors.end(), plain.begin(),
-                                     [](const TensorSpec& a, const TensorSpec& b) {
-                                       const bool alike = a.stride == b.stride || a.rows == 1;
-                                       return alike && a.block_rows == b.block_rows &&
-                                              a.block_stride == b.block_stride;
-                                     });
-    if (needless) problem = std::move(without);
+    if (equal_without_strides(operation, problem, without)) problem = std::move(without);
   }
   return problem;
 }

@@ -47,7 +47,7 @@ class Tuned(Case):
 class DatabaseBadInput(Tuned):
     def test_values_that_are_not_allowed_name_what_is(self):
         for arguments, words in (
-                (["--op", "gem"], ["--op gem", "gemm", "softmax"]),
+                (["--op", "gem"], ["--op gem", "gemm", "softmax", "--kernels DIR"]),
                 (["--dtype", "f128"], ["--dtype f128", "bf16"]),
                 (["--out-dtype", "int8"], ["--out-dtype int8"]),
                 (["--dims", "m"], ["--dims m", "m=4096"]),

@@ -242,13 +242,18 @@ class Tune(Case):
                      "none.db")
 
     def test_a_search_within_limits_tries_only_what_meets_them(self):
-        wide = self.folder / "wide.csv"
-        result = self.run_tune(*SMALL, "--budget", "6", "--db", self.db, "--quiet", "--variant",
-                               "tiled", "--range", "BM=16,32", "--fix", "BK=8", "--csv-wide", wide)
+        wide, plain = self.folder / "wide.csv", self.folder / "plain.csv"
+        result = self.run_tune(*SMALL, "--budget", "6", "--db", self.db, "--quiet", "--variant", "tiled",
+                               "--range", "BM=16,32", "--fix", "BK=8", "--csv-wide", wide, "--csv", plain)
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         self.assertIn("the search was limited to variant tiled, BK=8, BM=16,32", result.stdout)
         with open(wide, newline="") as file:
             rows = list(csv.DictReader(file))
+        with open(plain, newline="") as file:
+            both = list(zip(rows, csv.DictReader(file), strict=True))
+        for row, other in both:  # the columns that both forms have
+            self.assertEqual({name: row[name] for name in row if name in other},
+                             {name: other[name] for name in row if name in other})
         tried = [row for row in rows if row["origin"] == "trial"]
         self.assertGreaterEqual(len(tried), 4)
         for row in tried[1:]:  # the first one is the default

@@ -223,6 +223,21 @@ TEST(StrideOptions, RefusedInOneLineThatNamesTheOption) {
             "y_stride 112: must be x_stride, 104, where place is in");
 }
 
+TEST(StrideOptions, RowsInPlaceKeepBothStrides) {
+  const auto made = [](const std::string& rows) {
+    const auto problem = make_problem(
+        built_in("softmax"),
+        {{{"place", "in"}, {"x_stride", "17"}, {"y_stride", "17"}, {"rows", rows}, {"cols", "13"}},
+         "",
+         ""});
+    return problem ? problem->key() : problem.failure().message;
+  };
+  // Y has no operand of its own, but the kernels write rows at its stride.
+  EXPECT_EQ(made("7"),
+            "softmax dtype=f32 out=f32 place=in x_stride=\"17\" y_stride=\"17\" rows=7 cols=13");
+  EXPECT_EQ(made("1"), "softmax dtype=f32 out=f32 place=in rows=1 cols=13");
+}
+
 TEST(StrideOptions, RowsLongerThanAnyStrideArePacked) {
   const auto made = [](const std::string& stride) {
     const ProblemRequest request{

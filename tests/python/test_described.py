@@ -56,6 +56,17 @@ class DescribedKernels(Described):
         add(a, b, c)
         numpy.testing.assert_array_equal(c, a + b)
 
+    def test_arrays_that_can_not_receive_results_are_refused_before_the_kernel_runs(self):
+        step = greta.kernel(SOURCE / "tests/data/kernels/stencil.jsonc", device="vulkan:0", **self.files)
+        grid = floats(9, 11)
+        y, wide, fixed = (numpy.zeros(shape, "float32") for shape in ((9, 11), (9, 22), (9, 11)))
+        fixed.flags.writeable = False
+        step(numpy.asfortranarray(grid), y)  # inputs are copied, whatever their strides
+        self.assertTrue(y.any())
+        self.assert_refused(greta.InvalidArgumentError, "^y receives results, but it is not contiguous$",
+                            step, grid, wide[:, ::2])
+        self.assert_refused(greta.InvalidArgumentError, "^y receives results, but it is read-only$", step, grid, fixed)
+
     def test_dimensions_are_those_of_shapes_or_given(self):
         row_sums = self.kernel("row_sums.jsonc")
         x, sums = row_sums.runtime.tensor(floats(12, 40), "bf16"), numpy.zeros((12, 1), "float32")

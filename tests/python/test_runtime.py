@@ -51,7 +51,7 @@ class Runtimes(Case):
             self.assertEqual(runtime.device, HOST)
             tensor = runtime.tensor(np.arange(4, dtype="float32"))
             self.assertIn(runtime.name, repr(runtime))
-        self.assert_refused(greta.InvalidArgumentError, "^runtime is null$", runtime.empty, 4)
+        self.assert_refused(greta.InvalidArgumentError, "^the runtime is closed$", runtime.empty, 4)
         self.assertEqual(tensor.numpy().tolist(), [0, 1, 2, 3])  # keeps the device open
 
     def test_packing_is_a_question_of_the_look_up(self):
@@ -150,6 +150,22 @@ class Tensors(Opened):
         self.assert_refused(greta.InvalidArgumentError, "not contiguous", part.reshape, 8)
         for index in (0, (slice(0, 1),) * 3, slice(0, 4, 2), slice(3, 3)):
             self.assert_refused(greta.InvalidArgumentError, "", tensor.__getitem__, index)
+        self.assert_refused(greta.InvalidArgumentError, "^9:12 has no index of dimension 0 of <greta.Tensor f32",
+                            tensor.__getitem__, slice(9, 12))
+
+    def test_released_tensors_and_closed_queues_are_refused(self):
+        one = [self.runtime.tensor(np.ones(shape, "float32")) for shape in ((4, 8), (8, 4), (4, 4), (4,))]
+        a, b, c, bias = one
+        bias.release()
+        # As an operand that may be absent, too: the product would lack its bias without a word.
+        self.assert_refused(greta.InvalidArgumentError, "f32 .4. on .* is released", self.runtime.gemm, a, b, c, bias=bias)
+        self.assert_refused(greta.InvalidArgumentError, "is released", bias.numpy)
+        queue, pipeline = self.runtime.queue(), self.runtime.pipeline()
+        queue.close()
+        pipeline.close()
+        self.assert_refused(greta.InvalidArgumentError, "^the queue is closed$", queue.gemm, a, b, c)
+        self.assert_refused(greta.InvalidArgumentError, "^the queue is closed$", queue.submit)
+        self.assert_refused(greta.InvalidArgumentError, "^the pipeline is closed$", pipeline.gemm, a, b, c)
 
     def test_the_host_writes_staging_memory_in_place(self):
         tensor = self.runtime.empty((2, 2), staging=True)

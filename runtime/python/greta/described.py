@@ -110,11 +110,11 @@ class Kernel:
             copied = not isinstance(operand, Tensor) and not in_place
             held.append(_copy(runtime, operand, one) if copied else operand)
             if copied and one["role"] != "input":
-                results.append((operand, held[-1]))
+                results.append((_writable(operand, one["name"]), held[-1]))
         runtime.run(problem, held)
         runtime.synchronize()
-        for array, tensor in results:
-            memoryview(array).cast("B")[:] = tensor.download()  # type: ignore[arg-type]
+        for memory, tensor in results:
+            memory[:] = tensor.download()  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         names = ", ".join(one["name"] for one in self.operands)
@@ -135,6 +135,15 @@ def _shape_of(operand: Any, name: str) -> tuple[int, ...]:
 
 def _copy(runtime: Runtime, operand: Any, described: dict[str, Any]) -> Tensor:
     return runtime.tensor(operand, "bf16" if described["dtype"] == "bf16" else None)
+
+
+def _writable(operand: Any, name: str) -> memoryview:
+    """Returns the bytes of an array that receives results."""
+    memory = memoryview(operand)
+    if memory.readonly or not memory.c_contiguous:
+        reason = "is read-only" if memory.readonly else "is not contiguous"
+        raise InvalidArgumentError(f"{name} receives results, but it {reason}")
+    return memory.cast("B")
 
 
 def _load(runtime: Runtime, path: pathlib.Path | str) -> dict[str, Any]:

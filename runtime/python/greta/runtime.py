@@ -20,13 +20,19 @@ class _Handle:
     """Owns a handle, which `close` releases, at the latest when the object is no longer used."""
 
     def _own(self, handle: ctypes.c_void_p, close: str) -> None:
-        self._handle: ctypes.c_void_p | None = handle
+        self._owned: ctypes.c_void_p | None = handle
         self._finalizer = weakref.finalize(self, getattr(runtime_library(), close), handle)
+
+    @property
+    def _handle(self) -> ctypes.c_void_p:
+        if self._owned is None:
+            raise InvalidArgumentError(f"the {type(self).__name__.lower()} is closed")
+        return self._owned
 
     def close(self) -> None:
         """Releases the object. May be called again."""
         self._finalizer()
-        self._handle = None  # further calls fail with one line
+        self._owned = None
 
     def __enter__(self) -> Any:
         return self
@@ -47,9 +53,12 @@ class Queue(_Handle, Operations):
         self._runtime = runtime
         self._foreign = foreign
         self._pending = False
-        self._receiver = runtime_library().greta_queue_operations(handle)
         has_stream = runtime.device.startswith(("hip:", "hip-host:"))
         self._stream = self.stream if has_stream else None
+
+    @property
+    def _receiver(self) -> Any:
+        return runtime_library().greta_queue_operations(self._handle)
 
     def _recorded(self) -> None:
         self._pending = True
@@ -80,7 +89,7 @@ class Queue(_Handle, Operations):
 
     def settle(self) -> None:
         """Waits for the queue if it has work."""
-        if self._pending and self._handle is not None:
+        if self._pending and self._owned is not None:
             self.synchronize()
 
     def __repr__(self) -> str:
@@ -121,7 +130,10 @@ class Pipeline(_Handle, Operations):
     def __init__(self, runtime: Runtime, handle: ctypes.c_void_p):
         self._own(handle, "greta_pipeline_release")
         self._runtime = runtime
-        self._receiver = runtime_library().greta_pipeline_operations(handle)
+
+    @property
+    def _receiver(self) -> Any:
+        return runtime_library().greta_pipeline_operations(self._handle)
 
     def temporary(self, shape: Sequence[int], dtype: str = "f32") -> Tensor:
         """Returns a tensor that shares memory with temporaries that are live at other times."""

@@ -70,8 +70,15 @@ class Tensor:
         self.dtype = dtype
         self.shape = tuple(shape)
         self.strides = tuple(strides) if strides is not None else packed(self.shape)
-        self._handle = handle
+        self._owned = handle
         self._finalizer = weakref.finalize(self, runtime_library().greta_tensor_release, handle)
+
+    @property
+    def _handle(self) -> Any:
+        # An operand that may be absent is None: a released tensor must not be taken for that.
+        if self._owned is None:
+            raise InvalidArgumentError(f"{self!r} is released")
+        return self._owned
 
     @property
     def nbytes(self) -> int:
@@ -97,7 +104,7 @@ class Tensor:
     def release(self) -> None:
         """Releases the tensor now; otherwise Python does when it is no longer used."""
         self._finalizer()
-        self._handle = None
+        self._owned = None
 
     def __getitem__(self, index: Any) -> Tensor:
         """Returns the view of a range of each dimension: `x[2:6, :8]`. Steps are 1."""
@@ -111,6 +118,9 @@ class Tensor:
             first, end, step = one.indices(self.shape[dim])
             if step != 1:
                 raise InvalidArgumentError(f"a step of {step} in dimension {dim}: steps are 1")
+            if first >= end:
+                raise InvalidArgumentError(
+                    f"{one.start}:{one.stop} has no index of dimension {dim} of {self!r}")
             if (first, end) != (0, self.shape[dim]):
                 view = view._part(dim, first, end - first)
         return view

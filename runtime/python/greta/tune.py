@@ -110,11 +110,17 @@ class Tuner:
         library.call("greta_tune_open", ctypes.byref(options),
                      _problem(operation if isinstance(operation, str) else operation.name,
                               fields).encode(), ctypes.byref(handle))
-        self._handle: Any = handle
+        self._owned: Any = handle
         self._finalizer = weakref.finalize(self, library.greta_tune_close, handle)
         key = ctypes.c_char_p()
         library.call("greta_tune_problem", handle, ctypes.byref(key))
         self.problem = (key.value or b"").decode()  #: the key, with all fields
+
+    @property
+    def _handle(self) -> Any:
+        if self._owned is None:
+            raise InvalidArgumentError("the tuner is closed")
+        return self._owned
 
     def _describe(self, options: Any, operation: str | Kernel) -> None:
         """Sets the options of a described kernel."""
@@ -193,7 +199,7 @@ class Tuner:
     def close(self) -> None:
         """Releases the tuner. May be called again, but not during a run."""
         self._finalizer()
-        self._handle = None
+        self._owned = None
 
     def __enter__(self) -> Tuner:
         return self

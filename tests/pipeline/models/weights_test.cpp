@@ -76,7 +76,8 @@ TEST(Checkpoint, RefusesWhatIsNone) {
   expect_refused(with(std::string(28, '\xff')), "must divide");
   expect_refused(with("24ka" + good), "version 1 or 2");
   expect_refused(with("GGUF" + good), "is not a GGUF file that can be read: its version is 4");
-  expect_refused(with(safetensors_of(TinyLlama().tensors())), "give the folder");
+  expect_refused(with(safetensors_of(TinyLlama().tensors())), "safetensors file; give the folder");
+  expect_refused(with("{\"model_type\": \"llama\"}"), "JSON file; give the folder");
   expect_refused([&] { load_llama(folder / "nowhere"); }, "No such file");
   expect_refused([&] { load_llama("/dev/null"); }, "is not a regular file");
 }

@@ -89,7 +89,8 @@ ResultFilter read_filter(const ResultOptions& options) {
   if (!options.op.empty() && known_operations().find(options.op) == nullptr) {
     std::vector<std::string> names;
     for (const Operation& entry : known_operations()) names.push_back(entry.name);
-    refuse_value("--op", options.op, must_be_one_of(options.op, names));
+    refuse_value("--op", options.op,
+                 must_be_one_of(options.op, names) + "; --kernels DIR adds those of a folder");
   }
   check_variant_exists(known_operations(), options.variant);
   ResultFilter filter;

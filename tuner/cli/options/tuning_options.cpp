@@ -196,8 +196,9 @@ void ResultFiles::add(const TaskResult& result) {
   };
   for (const auto& session : result.sessions) {
     auto rows = measured_results(session, !options_.warm, date_);
+    for (auto& row : rows) row.subject.greta_revision = revision();
     if (!options_.csv.empty()) {
-      if (const auto written = export_csv(options_.csv, rows); !written)
+      if (const auto written = append_csv(options_.csv, rows); !written)
         refuse("--csv " + written.failure().message);
     }
     std::move(rows.begin(), rows.end(), std::back_inserter(rows_));

@@ -22,6 +22,7 @@ void refuse_others(const MappedFile& file) {
     refuse("is a checkpoint of llama2.c of version 1 or 2; allowed: the legacy version 0");
   }
   if (text.size() > 8 && text[8] == '{') refuse("is a safetensors file; give the folder it is in");
+  if (text.starts_with("{")) refuse("is a JSON file; give the folder it is in");
 }
 
 LlamaConfig config_of(const MappedFile& file) {
