@@ -77,20 +77,6 @@ TEST(SmallProblems, ChangeTheAttributesThatKernelsAreGiven) {
   EXPECT_TRUE(betas.contains("2"));
 }
 
-/// Two rows are few of the numbers that a problem can have, and a case of their own.
-TEST(SmallProblems, HaveRareNumbersOfRowsWithSomeSeeds) {
-  const Problem problem = Problem::parse("gelu dtype=f32 out=f32 rows=300 cols=64").value();
-  const Operation& gelu = built_in("gelu");
-  const Config config = gelu.default_config(problem, device);
-  const LaunchPlan plan = gelu.plan(problem, device, config).value();
-  std::map<std::int64_t, int> seen;
-  for (std::uint64_t seed = 0; seed < 60; ++seed) {
-    const SmallProblems small(gelu, problem, device, seed, config, plan);
-    for (const auto& [one, there] : small.with_kernels_of(config, plan, 2)) ++seen[one.dim("rows")];
-  }
-  EXPECT_GE(seen[2], 3);
-}
-
 TEST(SmallProblems, AttendWithOtherKeysThanQueriesAndGroupedHeads) {
   const auto found = small_problems_of(
       "attention dtype=f32 out=f32 mask=causal batch=1 heads=4 kv_heads=4 q=128 kv=128 dim=64");
