@@ -277,7 +277,7 @@ class Dealer {
     alternatives.push_back(std::move(alternative));
     const Space space(std::move(alternatives));
     if (space.count() == 0) return Drawn::unsupported;
-    const std::size_t of_problem = novelty_.of_problem(operation_, problem, variant);
+    const ProblemGain of_problem = novelty_.of_problem(operation_, problem, variant);
     for (int j = 0; j < configs; ++j) {
       Candidate choice{problem, space.sample(random_)};
       const Gain gained = novelty_.of_choice(of_problem, variant, shape, choice.config, deep_);

@@ -45,6 +45,14 @@ int log2_of_parts(const Division& division) {
   return size;
 }
 
+int remainder_class(std::int64_t extent) {
+  constexpr int most = 8;
+  int power = 0;
+  for (; extent > 0 && extent % 2 == 0 && power < most; extent /= 2) ++power;
+  const bool few = extent <= 4;
+  return 4 * power + static_cast<int>(few ? extent / 2 : 2 + extent / 2 % 2);
+}
+
 std::vector<Feature> problem_features(const Operation& operation, const Problem& problem,
                                       std::string_view variant) {
   std::vector<Feature> list;

@@ -40,6 +40,16 @@ void each_depth(const Variant& variant, const ProblemShape& shape, const Config&
   }
 }
 
+/// Calls use(number) for the remainder class of each extent.
+template <typename Use>
+void each_remainder(const Problem& problem, std::string_view variant, Use use) {
+  const std::uint64_t first = std::hash<std::string_view>{}(variant);
+  for (std::size_t i = 0; i < problem.dims.size(); ++i) {
+    const auto one = static_cast<std::uint64_t>(remainder_class(problem.dims[i].second));
+    use(mix64(mix64(first + i) + one));
+  }
+}
+
 }  // namespace
 
 std::size_t Novelty::unmet(const std::vector<Feature>& features, std::size_t of_rare) const {
@@ -50,17 +60,22 @@ std::size_t Novelty::unmet(const std::vector<Feature>& features, std::size_t of_
   return count;
 }
 
-std::size_t Novelty::of_problem(const Operation& operation, const Problem& problem,
+ProblemGain Novelty::of_problem(const Operation& operation, const Problem& problem,
                                 const Variant& variant) const {
-  return rare * unmet(problem_features(operation, problem, variant.name));
+  ProblemGain gain{rare * unmet(problem_features(operation, problem, variant.name)), 0};
+  each_remainder(problem, variant.name, [&](std::uint64_t one) {
+    gain.remainders += met_remainders_.contains(one) ? 0 : 1;
+  });
+  return gain;
 }
 
-Gain Novelty::of_choice(std::size_t of_problem, const Variant& variant, const ProblemShape& shape,
-                        const Config& config, std::optional<std::size_t> deep) const {
+Gain Novelty::of_choice(const ProblemGain& of_problem, const Variant& variant,
+                        const ProblemShape& shape, const Config& config,
+                        std::optional<std::size_t> deep) const {
   constexpr std::size_t of_feature = 4, of_parts = 32;
   Gain gain;
-  gain.features = of_problem + unmet(config_features(variant, shape, config), rare);
-  gain.weight = of_feature * gain.features;
+  gain.features = of_problem.features + unmet(config_features(variant, shape, config), rare);
+  gain.weight = of_feature * gain.features + of_problem.remainders;
   each_depth(variant, shape, config,
              [&](std::uint64_t depth) { gain.weight += met_depths_.contains(depth) ? 0 : 1; });
   if (const auto list = variant.divisions(shape, config); deep && !list.empty()) {
@@ -76,6 +91,8 @@ void Novelty::add(const Operation& operation, const Candidate& choice) {
   each_pair(config, [this](std::uint64_t pair) { met_pairs_.insert(pair); });
   each_depth(operation.variant(config.variant), operation.shape(problem), config,
              [this](std::uint64_t depth) { met_depths_.insert(depth); });
+  each_remainder(problem, config.variant,
+                 [this](std::uint64_t one) { met_remainders_.insert(one); });
 }
 
 }  // namespace greta::kernels

@@ -18,7 +18,7 @@ std::int64_t between(std::int64_t least, std::int64_t most, std::mt19937_64& ran
 }
 
 /// Returns a tiny extent, often 1, 2 or 3, an arbitrary one, a multiple of 8 (which allows wide
-/// loads), or whole tiles.
+/// loads), or whole tiles: few powers of two, or up to 12 blocks that loops may have in any number.
 std::int64_t random_extent(std::mt19937_64& random) {
   constexpr std::int64_t tiny = 8, most = 160;
   switch (uniform_below(random, 4)) {
@@ -29,16 +29,17 @@ std::int64_t random_extent(std::mt19937_64& random) {
     case 2:
       return 8 * between(1, most / 8, random);
     default:
+      if (one_in(2, random)) return between(1, 12, random) << between(5, 8, random);
       return between(1, 3, random) << between(3, 7, random);
   }
 }
 
 /// Returns an extent from 128 to 8192, with equal probability per power of two; often a multiple of
-/// 64.
+/// 32.
 std::int64_t long_extent(std::mt19937_64& random) {
   const std::int64_t power = std::int64_t{128} << between(0, 5, random);
   const std::int64_t extent = power + between(0, power, random);
-  return one_in(2, random) ? extent : extent / 64 * 64;
+  return one_in(2, random) ? extent : extent / 32 * 32;
 }
 
 std::int64_t draw_extent(const Dimension& dimension, const Problem& so_far, std::int64_t part,
@@ -137,7 +138,8 @@ std::int64_t varied_extent(const Dimension& dimension, std::int64_t extent, cons
 }  // namespace
 
 std::int64_t extent_in_parts(std::int64_t part, std::mt19937_64& random) {
-  const std::int64_t whole = part << between(0, 5, random);
+  const bool any = one_in(2, random);
+  const std::int64_t whole = part * (any ? between(1, 32, random) : 1 << between(0, 5, random));
   switch (uniform_below(random, 4)) {
     case 0:
       if (one_in(2, random)) return whole + part * between(1, 7, random) / 8;

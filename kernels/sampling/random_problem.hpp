@@ -24,8 +24,8 @@ struct WorkLimit {
   bool allows(const Operation& operation, const Problem& problem) const;
 };
 
-/// Returns 1, 2, 4 … or 32 whole parts, or these and a rest, which often is some eighths of a part,
-/// or one or two elements more or less than parts, or at most one part.
+/// Returns up to 32 whole parts, half of the time 1, 2, 4 … or 32, or these and a rest, which often
+/// is some eighths of a part, or one or two elements more or less than parts, or at most one part.
 std::int64_t extent_in_parts(std::int64_t part, std::mt19937_64& random);
 
 /// Draws a small problem of these types and attributes with random extents and strides. Extents are

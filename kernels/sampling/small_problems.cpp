@@ -217,12 +217,31 @@ std::vector<std::size_t> SmallProblems::feature_indices(const Problem& problem) 
   return indices;
 }
 
+// Each class of an extent that was drawn is as likely as the others, however few problems have it.
+std::optional<SmallProblems::Wish> SmallProblems::wish() const {
+  std::vector<Wish> all;
+  for (std::size_t j = 0; j < problem_.dims.size(); ++j) {
+    std::set<int> classes;
+    for (const Drawn& drawn : drawn_) {
+      if (varies(j) && j < drawn.problem.dims.size())
+        classes.insert(remainder_class(drawn.problem.dims[j].second));
+    }
+    for (const int one : classes) all.push_back({j, one});
+  }
+  if (all.empty()) return std::nullopt;
+  return all[mix64(seed_ + 1) % all.size()];
+}
+
 // Features of parameters are those of the given problem, so only cases of divisions depend on the
 // configuration.
 int SmallProblems::gain(const Drawn& drawn, const std::vector<Division>& divisions,
-                        const Seen& seen, std::optional<std::size_t> deep) const {
-  constexpr int of_parts = 16;
+                        const Seen& seen, std::optional<std::size_t> deep,
+                        const std::optional<Wish>& wish) const {
+  constexpr int of_parts = 16, of_wish = 4;
   int gain = -drawn.lost_extents;
+  if (wish && wish->dimension < drawn.problem.dims.size() &&
+      remainder_class(drawn.problem.dims[wish->dimension].second) == wish->remainder)
+    gain += of_wish;
   if (deep) gain += of_parts * log2_of_parts(divisions[*deep]);
   for (const std::size_t one : drawn.features) gain += seen.features[one] ? 0 : worth_[one];
   for (std::size_t i = 0; i < divisions.size(); ++i) {
@@ -246,10 +265,11 @@ std::vector<std::size_t> SmallProblems::in_order(
   std::optional<std::size_t> deepest;
   if (deep && !divisions.empty() && !divisions.front().empty())
     deepest = mix64(seed_) % divisions.front().size();
+  const auto wished = deep ? std::nullopt : wish();
   std::vector<std::pair<int, std::size_t>> order;  // gain, index
   for (std::size_t i = 0; i < drawn_.size(); ++i) {
     if (!tried[i] && (!odd || drawn_[i].odd)) {
-      order.emplace_back(gain(drawn_[i], divisions[i], seen, deepest), i);
+      order.emplace_back(gain(drawn_[i], divisions[i], seen, deepest, wished), i);
     }
   }
   std::stable_sort(order.begin(), order.end(),

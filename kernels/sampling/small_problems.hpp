@@ -51,7 +51,8 @@ class SmallProblems {
 
   /// Returns at most `count` problems with plans whose kernels are those of `plan`, the plan of the
   /// given problem and `config`. The first have odd extents if the operation wants so
-  /// (Operation::checks), the last of several has many parts of a division that the seed picks.
+  /// (Operation::checks), the last of several has many parts of a division that the seed picks, and
+  /// the others rather an extent with a remainder that it picks.
   /// Returns fewer if extents and attributes are compiled into the kernels.
   std::vector<SmallProblem> with_kernels_of(const Config& config, const LaunchPlan& plan,
                                             std::size_t count) const;
@@ -86,9 +87,16 @@ class SmallProblems {
     std::vector<bool> features;
     std::set<std::pair<std::size_t, DivisionCase>> cases;  ///< by position of the division
   };
+  /// An extent's remainder_class().
+  struct Wish {
+    std::size_t dimension;
+    int remainder;
+  };
+  /// Returns one that the seed picks; std::nullopt if no extent varies.
+  std::optional<Wish> wish() const;
   /// `deep`: a division of which many parts count before all else.
   int gain(const Drawn& drawn, const std::vector<Division>& divisions, const Seen& seen,
-           std::optional<std::size_t> deep) const;
+           std::optional<std::size_t> deep, const std::optional<Wish>& wish) const;
   /// Returns the indices of problems that have not been tried, the best first. `deep`: with many
   /// parts of a division that the seed picks.
   std::vector<std::size_t> in_order(const std::vector<bool>& tried, bool odd,

@@ -234,6 +234,25 @@ TEST(AdversarialInputs, OfQuantizedProductsHaveColumnsWithoutTheLargestElements)
   }
 }
 
+// Kernels that scale rows by their largest weighted element must not forget its sign.
+TEST(AdversarialInputs, OfQuantizedProductsWithANormAreSometimesAllNegative) {
+  const auto problem =
+      catalog().read("quantized_gemm dtype=f16 out=f16 prologue=rmsnorm m=2 n=16 k=256").value();
+  int negative = 0;
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    const auto inputs = built_in("quantized_gemm").inputs(problem, seed, InputStyle::adversarial);
+    const auto weight = std::find_if(inputs.begin(), inputs.end(), [](const HostTensor& tensor) {
+      return tensor.spec.name == "weight";
+    });
+    ASSERT_NE(weight, inputs.end());
+    bool all = true;
+    for (std::size_t i = 0; i < inputs[0].spec.elements(); ++i)
+      all = all && !(inputs[0].at(i) * weight->at(i % 256) > 0);
+    negative += all;
+  }
+  EXPECT_GE(negative, 2);
+}
+
 // A token too many or too few in the kept set mostly gives the same draw, except of the last one.
 TEST(AdversarialInputs, OfSampleOftenDrawTheLastTokenThatIsKept) {
   const Problem problem = Problem::parse("sample dtype=f32 out=i32 rows=8 cols=500").value();

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 
 #include "tests/catalog.hpp"
 #include "tests/kernels/plan_runner.hpp"
@@ -31,6 +32,15 @@ void expect_covered(const Operation& operation, const DeviceInfo& info, std::str
   for (int more = 0; more < 100 && !coverage.missing().empty(); ++more) add(20);
   for (const Feature& feature : coverage.missing()) ADD_FAILURE() << "not met: " << feature;
   for (const Feature& feature : coverage.unlisted()) ADD_FAILURE() << "not listed: " << feature;
+}
+
+TEST(RemainderClass, TellsBlocksApartByWhatLoopsLeaveOver) {
+  std::set<int> classes;
+  for (const int extent : {1, 2, 3, 4, 5, 7, 32, 96, 160, 224})
+    classes.insert(remainder_class(extent));
+  EXPECT_EQ(classes.size(), 10U);
+  EXPECT_EQ(remainder_class(224), remainder_class(32 * 11));
+  EXPECT_EQ(remainder_class(160), remainder_class(32 * 9));
 }
 
 class CoverageOf : public ::testing::TestWithParam<std::tuple<std::string, std::string>> {};

@@ -244,6 +244,17 @@ void make_ladder(const Shape& shape, HostTensor& factor, Magnitudes range,
   }
 }
 
+/// Gives all weighted elements of A one sign, of which the largest is no larger than 0 if it is
+/// negative.
+void make_one_signed(const Shape& shape, HostTensor& a, HostTensor& weight, bool negative) {
+  for (HostTensor* tensor : {&a, &weight}) {
+    for (std::size_t i = 0; i < tensor->spec.elements(); ++i) {
+      const double size = std::abs(tensor->at(i));
+      store_element(shape.in, tensor->data.data(), i, negative && tensor == &a ? -size : size);
+    }
+  }
+}
+
 /// Makes one scale of e8m0 NaN, of weights whose products all have one sign: with an infinity in
 /// its place their sum would be one, too.
 void put_nan_power(const Shape& shape, HostTensor& factor, std::vector<HostTensor>& inputs,
@@ -337,6 +348,9 @@ void harden_operands(const Shape& shape, bool fully_checked, std::vector<HostTen
     const double lowest = std::max(smallest_normal(shape.in), least_of_ladder);
     make_ladder(shape, factor, {std::min(lowest, most), most}, inputs, of_ladder);
   }
+  std::mt19937_64 of_signs(mix64(seed + 6));
+  if (shape.norm && uniform_below(of_signs, 4) == 0)
+    make_one_signed(shape, inputs[0], factor, uniform_below(of_signs, 2) == 0);
   if (nan) put_nan_power(shape, factor, inputs, random);
   if (fully_checked) mix_in_special_value(inputs[0], takes_infinities(shape), mix64(seed + 3));
 }
