@@ -37,15 +37,15 @@ bool compares_predictions(const DeviceInfo& device) {
   return device.language == Language::hip && device.architecture.starts_with("sm_");
 }
 
-/// A prediction, and its time by the static prior.
-struct Prediction {
-  std::optional<Config> config;
-  std::optional<double> cost;
-};
-
 }  // namespace
 
 struct Lookup::Impl {
+  /// A prediction, and its time by the static prior.
+  struct Prediction {
+    std::optional<Config> config;
+    std::optional<double> cost;
+  };
+
   Catalog operations;
   Catalog catalog;  ///< operations and chains
   DeviceInfo device;

@@ -57,7 +57,7 @@ void require_subgroups(KernelSource& kernel, const DeviceInfo& device, const Con
   kernel.required_subgroup_size = static_cast<std::uint32_t>(config["SUBGROUP"]);
 }
 
-std::vector<Constraint> cpu_constraints(
+std::vector<Constraint> cooperative_cpu_constraints(
     const DeviceInfo& device, const std::vector<MatrixOperation>& products,
     std::vector<std::string> read,
     const std::function<CooperativeLoop(const Config&, const MatrixOperation&)>& loop_of,

@@ -36,11 +36,14 @@ struct CooperativeLoop {
   std::int64_t others;    ///< other operations of a step on matrices of sums
 };
 
-/// Returns constraints for kernels on a CPU through Vulkan, where matrices are emulated: products
-/// are code of their own, and operations loops over a thread's sums, whose iterations are limited
-/// (loop_limit). `read` names the parameters that `loop_of` reads besides INSTR, `length` is what
-/// its steps divide. On other devices there are none.
-std::vector<Constraint> cpu_constraints(
+/// Returns constraints for kernels with cooperative matrices on a CPU through Vulkan. Where GRETA
+/// emulates matrices, products are code of their own, and operations loops over a thread's sums,
+/// whose iterations are limited (loop_limit). A CPU driver that has matrices itself gets the same
+/// constraints, since DeviceInfo does not tell the two apart: Mesa's writes operations out without
+/// loops, so that the code is at least as large, and the iterations are an upper bound, which costs
+/// only some tiles with long loops. `read` names the parameters that `loop_of` reads besides INSTR,
+/// `length` is what its steps divide. On other devices there are none.
+std::vector<Constraint> cooperative_cpu_constraints(
     const DeviceInfo& device, const std::vector<MatrixOperation>& products,
     std::vector<std::string> read,
     const std::function<CooperativeLoop(const Config&, const MatrixOperation&)>& loop_of,

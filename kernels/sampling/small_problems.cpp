@@ -128,8 +128,8 @@ std::vector<std::vector<std::int64_t>> SmallProblems::parts_of(const Config& con
 // them slightly; in up to half of the problems, one extent has parts and the others are tiny, so
 // that it may have many. Extents that are compiled into the kernels mostly stay, since changing one
 // changes all kernels.
-void SmallProblems::draw(const Config& config, const LaunchPlan& plan, const Extent& extent) {
-  const WorkLimit& limit = extent.limit;
+void SmallProblems::draw(const Config& config, const LaunchPlan& plan, const Extent& bounds) {
+  const WorkLimit& limit = bounds.limit;
   const auto values = free_values(config, plan);
   for (std::size_t i = 0; i < problem_.dims.size(); ++i) {
     fixed_.push_back(reaches_text(i, config, plan));
@@ -142,7 +142,7 @@ void SmallProblems::draw(const Config& config, const LaunchPlan& plan, const Ext
   const auto chance = [&](std::uint64_t share, std::uint64_t of) {
     return uniform_below(random, of) < share;
   };
-  for (std::size_t i = 0; i < extent.attempts && drawn_.size() < extent.most_drawn; ++i) {
+  for (std::size_t i = 0; i < bounds.attempts && drawn_.size() < bounds.most_drawn; ++i) {
     Problem problem = problem_;
     const auto part = chance(1, 3) ? std::int64_t{16} << uniform_below(random, 5) : 0;
     const Problem other =

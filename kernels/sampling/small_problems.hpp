@@ -67,7 +67,7 @@ class SmallProblems {
   bool reaches_text(std::size_t dimension, const Config& config, const LaunchPlan& plan) const;
   /// Returns for each dimension the lengths of parts into which the configuration divides it.
   std::vector<std::vector<std::int64_t>> parts_of(const Config& config) const;
-  void draw(const Config& config, const LaunchPlan& plan, const Extent& extent);
+  void draw(const Config& config, const LaunchPlan& plan, const Extent& bounds);
   void keep(Problem problem);
   /// Whether a dimension has other extents with the same kernels.
   bool varies(std::size_t dimension) const;

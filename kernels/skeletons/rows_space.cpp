@@ -85,14 +85,14 @@ std::vector<Constraint> several_rows(const Shape& s, const DeviceInfo& device) {
            ceil_div(rows, p["ROWS"]) <= groups}};
 }
 
-/// The error bounds hold for sums of limited length (kernels/reference/rows.hpp), and Mesa's CPU
-/// driver ends loops after 65535 iterations.
+/// The error bounds hold for sums of limited length (kernels/reference/rows.hpp), and loops of
+/// Mesa's CPU driver for most_iterations.
 Constraint few_rounds(const Shape& s, const Expression& lanes) {
   const std::int64_t cols = s.cols, most = std::max<std::int64_t>(8, cols / 256);
   return {"rounds",
           fmt::format("a thread must add the elements of a row in at most {} rounds",
-                      std::min<std::int64_t>(most, 60000)),
-          ceil_div(vectors_of(cols, lanes), p["ITEMS"]) <= std::min<std::int64_t>(most, 60000)};
+                      std::min(most, most_iterations)),
+          ceil_div(vectors_of(cols, lanes), p["ITEMS"]) <= std::min(most, most_iterations)};
 }
 
 /// The code size grows with the number of loads per round.
@@ -288,7 +288,7 @@ Alternative naive_space(const Shape& s, const DeviceInfo& device) {
   Alternative a{"naive", {{"THREADS", {64, 128, 256, 512}}}, {}};
   const std::int64_t threads = most_threads(device), groups = most_workgroups(device);
   const std::int64_t rows = s.rows, cols = s.cols;
-  const std::int64_t most = std::min<std::int64_t>(60000, std::max<std::int64_t>(8, cols / 256));
+  const std::int64_t most = std::min(most_iterations, std::max<std::int64_t>(8, cols / 256));
   a.constraints = {
       storage_constraint(s.in, s.out, device),
       {"workgroup_threads", fmt::format("the device allows {} threads", threads),

@@ -73,15 +73,15 @@ std::vector<Constraint> common_constraints(const ArgmaxShape& shape, const Devic
 }
 
 /// `other` is the parameter that determines a thread's share of a row.
-std::vector<Constraint> loop_limit(const ArgmaxShape& shape, const DeviceInfo& device,
-                                   const char* other) {
+std::vector<Constraint> row_loop_limit(const ArgmaxShape& shape, const DeviceInfo& device,
+                                       const char* other) {
   if (!vectorising_cpu(device)) return {};
   return {
       {"loop_limit",
        fmt::format("the CPU driver runs 65535 rounds of a loop: too few for cols = {}", shape.cols),
        {{"THREADS", "VEC", "ITEMS", other}, [shape](const Config& c) {
           const std::int64_t round = std::int64_t{lanes_of(c)} * c["VEC"] * c["ITEMS"];
-          return part_of(shape, c) / round < 60000;
+          return part_of(shape, c) / round < most_iterations;
         }}}};
 }
 
@@ -97,7 +97,7 @@ Alternative row_space(const ArgmaxShape& shape, const DeviceInfo& device) {
   Alternative a{"row", parameters(shape, {"ROWS", {1, 2, 4, 8, 16, 32, most_rows}}),
                 common_constraints(shape, device)};
   append(a.constraints, stride_constraints(shape.strides));
-  append(a.constraints, loop_limit(shape, device, "ROWS"));
+  append(a.constraints, row_loop_limit(shape, device, "ROWS"));
   a.constraints.push_back({"rows",
                            fmt::format("ROWS must not exceed rows, which are {}", shape.rows),
                            p["ROWS"] <= shape.rows});
@@ -121,7 +121,7 @@ Alternative split_space(const ArgmaxShape& shape, const DeviceInfo& device) {
   Alternative a{"split", parameters(shape, {"SPLIT", {2, 4, 8, 16, 32, 64}}),
                 common_constraints(shape, device)};
   append(a.constraints, stride_constraints(shape.strides));
-  append(a.constraints, loop_limit(shape, device, "SPLIT"));
+  append(a.constraints, row_loop_limit(shape, device, "SPLIT"));
   a.constraints.push_back(
       {"parts", fmt::format("SPLIT must not exceed the vectors of {} columns", shape.cols),
        p["SPLIT"] <= shape.cols / p["VEC"]});

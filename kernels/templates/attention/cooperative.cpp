@@ -146,7 +146,7 @@ Alternative cooperative_space(const Shape& shape, const DeviceInfo& device) {
   append(a.constraints, packing_constraints(shape, device, rows_of(p)));
   append(a.constraints, constraints(shape, device, list));
   append(a.constraints,
-         cpu_constraints(
+         cooperative_cpu_constraints(
              device, list, {"BK", "WQ", "SPLIT"},
              [shape](const Config& c, const MatrixOperation& o) { return loop_of(shape, c, o); },
              shape.capacity));

@@ -138,14 +138,11 @@ auto iterations(const Shape& shape, const auto& c) {
 }
 
 /// Returns the constraints of a CPU through Vulkan.
-std::vector<Constraint> cpu_constraints(const Shape& shape) {
+std::vector<Constraint> decode_cpu_constraints(const Shape& shape) {
   return {
       {"code_size", "more than 64 multiplications of a thread in a round compile slowly for a CPU",
        rows_of(shape) * ceil_div(shape.longest(), p["LANES"]) * p["UNROLL"] <= 64},
-      {"loop_limit",
-       fmt::format("the CPU driver runs 65535 rounds of loops: too few for {} keys",
-                   shape.capacity),
-       iterations(shape, p) < most_iterations},
+      loop_limit(iterations(shape, p), shape.capacity),
   };
 }
 
@@ -169,7 +166,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
   append(a.constraints, problem_constraints(shape, device));
   append(a.constraints, workgroup_constraints(shape, device));
   append(a.constraints,
-         vectorising_cpu(device) ? cpu_constraints(shape) : std::vector{code_size(shape)});
+         vectorising_cpu(device) ? decode_cpu_constraints(shape) : std::vector{code_size(shape)});
   return a;
 }
 

@@ -68,7 +68,7 @@ std::vector<Constraint> constraints(const Shape& shape, const DeviceInfo& device
 }
 
 /// Returns the constraints of a CPU through Vulkan.
-std::vector<Constraint> cpu_constraints(const Shape& shape) {
+std::vector<Constraint> vector_cpu_constraints(const Shape& shape) {
   return {
       {"code_size",
        "more than 32 multiplications of a thread in a step, or elements of a tile to load, compile "
@@ -78,10 +78,7 @@ std::vector<Constraint> cpu_constraints(const Shape& shape) {
           return c["TQ"] * std::max<std::int64_t>(c["BK"], shape.v_dim) / c["LANES"] <= 32 &&
                  c["BK"] * shape.longest() / threads_of(c) <= 32;
         }}},
-      {"loop_limit",
-       fmt::format("the CPU driver runs 65535 rounds of loops: too few for {} keys",
-                   shape.capacity),
-       ceil_div(shape.capacity, p["BK"]) * (p["BK"] + 4) < 65000},
+      loop_limit(ceil_div(shape.capacity, p["BK"]) * (p["BK"] + 4), shape.capacity),
   };
 }
 
@@ -103,7 +100,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
   a.constraints = {storage_constraint(shape.in, shape.out, device)};
   append(a.constraints, tile_constraints(shape, device, p["BQ"]));
   append(a.constraints, constraints(shape, device));
-  if (vectorising_cpu(device)) append(a.constraints, cpu_constraints(shape));
+  if (vectorising_cpu(device)) append(a.constraints, vector_cpu_constraints(shape));
   return a;
 }
 

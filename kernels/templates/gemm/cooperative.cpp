@@ -121,7 +121,7 @@ Alternative cooperative_space(const Shape& shape, const DeviceInfo& device) {
   a.constraints.push_back(wide_enough("b_width", "VB", shape.in, shape.b_unit()));
   append(a.constraints, cooperative_constraints(tiles_of(shape), device, list));
   append(a.constraints, slice_constraints(shape, device));
-  append(a.constraints, cooperative_cpu_constraints(tiles_of(shape), device, list, shape.k, true));
+  append(a.constraints, tiles_cpu_constraints(tiles_of(shape), device, list, shape.k, true));
   return a;
 }
 

@@ -103,10 +103,10 @@ std::vector<Constraint> cooperative_constraints(const CooperativeTiles& tiles,
   };
 }
 
-std::vector<Constraint> cooperative_cpu_constraints(const CooperativeTiles& tiles,
-                                                    const DeviceInfo& device,
-                                                    const std::vector<MatrixOperation>& products,
-                                                    std::int64_t k, bool has_slices) {
+std::vector<Constraint> tiles_cpu_constraints(const CooperativeTiles& tiles,
+                                              const DeviceInfo& device,
+                                              const std::vector<MatrixOperation>& products,
+                                              std::int64_t k, bool has_slices) {
   std::vector<std::string> read{"WM", "WN", "BK"};
   read.insert(read.end(), tiles.further.begin(), tiles.further.end());
   if (has_slices) read.emplace_back("SPLIT");
@@ -117,7 +117,7 @@ std::vector<Constraint> cooperative_cpu_constraints(const CooperativeTiles& tile
                            .products = blocks * (bk / o.k) * parts,
                            .others = parts > 1 ? 2 * blocks : 0};
   };
-  return cpu_constraints(device, products, std::move(read), loop_of, k);
+  return cooperative_cpu_constraints(device, products, std::move(read), loop_of, k);
 }
 
 void set_cooperative_work(LaunchWork& work, const CooperativeTiles& tiles, const Config& config,

@@ -41,12 +41,12 @@ std::vector<Constraint> cooperative_constraints(const CooperativeTiles& tiles,
                                                 const DeviceInfo& device,
                                                 const std::vector<MatrixOperation>& products);
 
-/// Returns cpu_constraints() of kernels that walk `k` elements, in SPLIT slices if that is a
-/// parameter.
-std::vector<Constraint> cooperative_cpu_constraints(const CooperativeTiles& tiles,
-                                                    const DeviceInfo& device,
-                                                    const std::vector<MatrixOperation>& products,
-                                                    std::int64_t k, bool has_slices);
+/// Returns cooperative_cpu_constraints() of kernels that walk `k` elements, in SPLIT slices if that
+/// is a parameter.
+std::vector<Constraint> tiles_cpu_constraints(const CooperativeTiles& tiles,
+                                              const DeviceInfo& device,
+                                              const std::vector<MatrixOperation>& products,
+                                              std::int64_t k, bool has_slices);
 
 /// Sets what the workgroups of such kernels do besides loads and stores. Requires work.steps.
 void set_cooperative_work(LaunchWork& work, const CooperativeTiles& tiles, const Config& config,

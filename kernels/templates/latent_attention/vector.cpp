@@ -87,7 +87,7 @@ auto iterations(const Shape& shape, const auto& c) {
 }
 
 /// Returns the constraints of a CPU through Vulkan.
-std::vector<Constraint> cpu_constraints(const Shape& shape, const DeviceInfo& device) {
+std::vector<Constraint> vector_cpu_constraints(const Shape& shape, const DeviceInfo& device) {
   // A row of the longest latents has more than 64 elements for each of a subgroup's threads.
   const std::int64_t least = ceil_div(shape.v_dim, std::int64_t{device.min_subgroup_size});
   const std::int64_t most = std::clamp<std::int64_t>(least, 64, 128);
@@ -120,7 +120,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
   a.constraints = {storage_constraint(shape.in, shape.out, device)};
   append(a.constraints, rows_constraints(shape, device, p["BQ"]));
   append(a.constraints, constraints(shape, device));
-  if (vectorising_cpu(device)) append(a.constraints, cpu_constraints(shape, device));
+  if (vectorising_cpu(device)) append(a.constraints, vector_cpu_constraints(shape, device));
   return a;
 }
 

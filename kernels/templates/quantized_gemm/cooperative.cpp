@@ -134,7 +134,7 @@ Alternative cooperative_space(const Shape& shape, const DeviceInfo& device) {
                  {"SUBGROUP", subgroup_sizes(device)}},
                 problem_constraints(shape, device, !list.empty())};
   append(a.constraints, gemm::cooperative_constraints(tiles(), device, list));
-  append(a.constraints, gemm::cooperative_cpu_constraints(tiles(), device, list, shape.k, false));
+  append(a.constraints, gemm::tiles_cpu_constraints(tiles(), device, list, shape.k, false));
   return a;
 }
 

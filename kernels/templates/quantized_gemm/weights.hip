@@ -235,6 +235,22 @@ GRETA_DEVICE WeightChunk load_chunk(const Weights& weights, u32 row, u32 index, 
   for (int i = 0; i < CHUNK_WEIGHTS / 4; ++i) chunk.q[i] = halves_of(chunk.q[i], part % 2 * 4);
 #else
   const u32 half = part / 4, quarter = part % 4;
+  // Scales come before weights, and with one load for both segments: otherwise ptxas spills some of experts' 16
+  // chunks in flight. Clang takes more registers for one load.
+  const float scale = load_f16(block + 208);
+  const u8* const of_segments = block + 192 + 2 * part + first / 16;
+#if defined(GRETA_NVIDIA) && SEGMENTS == 2
+  const u32 bytes = load_words<2>(of_segments).word[0];
+#endif
+  GRETA_UNROLL
+  for (u32 s = 0; s < SEGMENTS; ++s) {
+#if defined(GRETA_NVIDIA) && SEGMENTS == 2
+    const u32 of_segment = bytes >> 8 * s;
+#else
+    const u32 of_segment = of_segments[s];
+#endif
+    chunk.scale[s] = scale * float(static_cast<signed char>(of_segment));
+  }
   u32 high[CHUNK_WEIGHTS / 4];
   load_halves(block + half * 64 + quarter % 2 * 32 + first, chunk.q);
   load_halves(block + 128 + half * 32 + first, high);
@@ -242,12 +258,6 @@ GRETA_DEVICE WeightChunk load_chunk(const Weights& weights, u32 row, u32 index, 
   for (int i = 0; i < CHUNK_WEIGHTS / 4; ++i) {
     chunk.q[i] = halves_of(chunk.q[i], quarter / 2 * 4) |
                  (high[i] >> 2 * quarter & 0x03030303U) << 4;
-  }
-  const float scale = load_f16(block + 208);
-  GRETA_UNROLL
-  for (u32 s = 0; s < SEGMENTS; ++s) {
-    const u8 of_segment = block[192 + 2 * part + first / 16 + s];
-    chunk.scale[s] = scale * float(static_cast<signed char>(of_segment));
   }
   chunk.zero = 32;
 #endif
