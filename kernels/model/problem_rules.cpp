@@ -232,7 +232,7 @@ bool equal_without_strides(const Operation& operation, const Problem& problem,
 /// equal. Strides of operands in place must be equal, so they are removed together or not at all.
 Problem without_needless_strides(const Operation& operation, Problem problem) {
   Problem packed = of_packed_rows(operation, problem);
-  if (equal_without_strides(operation, problem, packed)) return packed;
+  if (packed == problem || equal_without_strides(operation, problem, packed)) return packed;
   for (const Attribute& stride : operation.attributes) {
     if (stride.packed == nullptr) continue;
     Problem without = without_attribute(problem, stride.name);
