@@ -34,9 +34,9 @@ enum class DivisionCase { whole, rest, less };
 std::optional<DivisionCase> case_of(const Division& division);
 /// Returns log2 of the number of parts, rounded up; at most 4.
 int log2_of_parts(const Division& division);
-/// Returns a number that extents share if they are the same power of two, up to 256, times 1, 3 or
-/// another odd number with the same rest modulo 4: what is left over behind a loop's rounds is
-/// alike.
+/// Returns a number that extents share if they are the same power of two, at most 256, times 1, 3
+/// or a larger odd number with the same remainder modulo 4: what is left after a loop's rounds is
+/// alike. Even multiples of 256 share that of the next odd one.
 int remainder_class(std::int64_t extent);
 
 /// Returns those features of a choice of this variant that depend only on the problem.

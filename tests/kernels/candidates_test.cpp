@@ -90,7 +90,7 @@ TEST(RandomProblems, AreOftenOfWholeVectors) {
   EXPECT_GT(even, 30);
 }
 
-/// What is left over behind a loop's rounds of four blocks has code of its own. Rows of weights in
+/// The remainder after a loop's rounds of four blocks has code of its own. Rows of weights in
 /// blocks of 32 are no extents of arbitrary length.
 TEST(RandomChoices, OfBlocksLeaveEveryRemainderOfFour) {
   std::set<std::int64_t> remainders;

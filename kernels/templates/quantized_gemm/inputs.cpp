@@ -244,8 +244,7 @@ void make_ladder(const Shape& shape, HostTensor& factor, Magnitudes range,
   }
 }
 
-/// Gives all weighted elements of A one sign, of which the largest is no larger than 0 if it is
-/// negative.
+/// Makes all weighted elements of A positive or 0, or all negative or 0.
 void make_one_signed(const Shape& shape, HostTensor& a, HostTensor& weight, bool negative) {
   for (HostTensor* tensor : {&a, &weight}) {
     for (std::size_t i = 0; i < tensor->spec.elements(); ++i) {
