@@ -201,7 +201,7 @@ class Queues(Opened):
         self.assert_refused(greta.InvalidArgumentError, "seconds is -1", queue.synchronize, -1)
         queue.close()
         queue.close()
-        self.assert_refused(greta.InvalidArgumentError, "null", queue.submit)
+        self.assert_refused(greta.InvalidArgumentError, "the queue is closed", queue.submit)
 
     def test_a_stream_of_another_library(self):
         first = self.runtime.queue()
