@@ -10,38 +10,14 @@ import weakref
 from typing import Any, Iterable, Sequence
 
 from . import tensor as tensors
+from ._handle import Handle
 from ._library import beside, runtime_library
 from .errors import InvalidArgumentError
 from .operations import Operations
 from .tensor import DTYPES, Tensor, choose, extents, path_of
 
 
-class _Handle:
-    """Owns a handle, which `close` releases, at the latest when the object is no longer used."""
-
-    def _own(self, handle: ctypes.c_void_p, close: str) -> None:
-        self._owned: ctypes.c_void_p | None = handle
-        self._finalizer = weakref.finalize(self, getattr(runtime_library(), close), handle)
-
-    @property
-    def _handle(self) -> ctypes.c_void_p:
-        if self._owned is None:
-            raise InvalidArgumentError(f"the {type(self).__name__.lower()} is closed")
-        return self._owned
-
-    def close(self) -> None:
-        """Releases the object. May be called again."""
-        self._finalizer()
-        self._owned = None
-
-    def __enter__(self) -> Any:
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        self.close()
-
-
-class Queue(_Handle, Operations):
+class Queue(Handle, Operations):
     """Runs operations immediately and in order. Runtime.queue() makes queues.
 
     On a stream of another library each operation is submitted at once, so that the stream's order
@@ -49,7 +25,7 @@ class Queue(_Handle, Operations):
     """
 
     def __init__(self, runtime: Runtime, handle: ctypes.c_void_p, foreign: bool):
-        self._own(handle, "greta_queue_close")
+        self._own(handle, runtime_library().greta_queue_close)
         self._runtime = runtime
         self._foreign = foreign
         self._pending = False
@@ -96,11 +72,11 @@ class Queue(_Handle, Operations):
         return f"<greta.Queue on {self._runtime.device}>"
 
 
-class Graph(_Handle):
+class Graph(Handle):
     """Recorded operations, which Queue.replay() or replay() runs any number of times."""
 
     def __init__(self, runtime: Runtime, handle: ctypes.c_void_p):
-        self._own(handle, "greta_graph_release")
+        self._own(handle, runtime_library().greta_graph_release)
         self._runtime = runtime
 
     def replay(self) -> None:
@@ -122,13 +98,13 @@ class Graph(_Handle):
         return temporaries.value, workspace.value
 
 
-class Pipeline(_Handle, Operations):
+class Pipeline(Handle, Operations):
     """Records operations, of which finish() makes a graph. Runtime.pipeline() makes pipelines."""
 
     _stream = None
 
     def __init__(self, runtime: Runtime, handle: ctypes.c_void_p):
-        self._own(handle, "greta_pipeline_release")
+        self._own(handle, runtime_library().greta_pipeline_release)
         self._runtime = runtime
 
     @property
@@ -160,7 +136,7 @@ class Pipeline(_Handle, Operations):
         return Graph(self._runtime, handle)
 
 
-class Runtime(_Handle, Operations):
+class Runtime(Handle, Operations):
     """A device with its databases and compiled kernels. Operations of the runtime itself run on a
     queue of its own; a runtime and its objects belong to one thread at a time.
 
@@ -195,7 +171,7 @@ class Runtime(_Handle, Operations):
         options.no_overlap = int(not overlap)
         handle = ctypes.c_void_p()
         library.call("greta_runtime_open", ctypes.byref(options), ctypes.byref(handle))
-        self._own(handle, "greta_runtime_close")
+        self._own(handle, runtime_library().greta_runtime_close)
         self._queues: weakref.WeakSet[Queue] = weakref.WeakSet()
         self._default: Queue | None = None
         self._kernels: dict[pathlib.Path | str, dict[str, Any]] = {}  # the described kernels that were loaded

@@ -12,6 +12,7 @@ from typing import Any, Callable, Iterable, Mapping, TextIO
 
 from . import _abi
 from ._folders import default_cache, default_database
+from ._handle import Handle
 from ._library import beside, tuner_library
 from .errors import GretaError, InvalidArgumentError, UnavailableError
 from .described import Kernel, compute_reference
@@ -65,7 +66,7 @@ class Progress:
         self._width = 0
 
 
-class Tuner:
+class Tuner(Handle):
     """Tunes one problem; tune() describes the arguments. stop() may be called from any thread."""
 
     def __init__(self, operation: str | Kernel, *, budget: str | int = "60s", device: str = "auto",
@@ -110,17 +111,10 @@ class Tuner:
         library.call("greta_tune_open", ctypes.byref(options),
                      _problem(operation if isinstance(operation, str) else operation.name,
                               fields).encode(), ctypes.byref(handle))
-        self._owned: Any = handle
-        self._finalizer = weakref.finalize(self, library.greta_tune_close, handle)
+        self._own(handle, library.greta_tune_close)
         key = ctypes.c_char_p()
         library.call("greta_tune_problem", handle, ctypes.byref(key))
         self.problem = (key.value or b"").decode()  #: the key, with all fields
-
-    @property
-    def _handle(self) -> Any:
-        if self._owned is None:
-            raise InvalidArgumentError("the tuner is closed")
-        return self._owned
 
     def _describe(self, options: Any, operation: str | Kernel) -> None:
         """Sets the options of a described kernel."""
@@ -198,14 +192,7 @@ class Tuner:
 
     def close(self) -> None:
         """Releases the tuner. May be called again, but not during a run."""
-        self._finalizer()
-        self._owned = None
-
-    def __enter__(self) -> Tuner:
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        self.close()
+        super().close()
 
 
 def _wait_for(ended: threading.Event) -> None:
