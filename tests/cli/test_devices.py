@@ -10,7 +10,7 @@ import signal
 import time
 import unittest
 
-from cli_case import SMALL, SOURCE, Case, limit, wait_until_it_catches, whole, worker_of
+from cli_case import BENCH, SMALL, SOURCE, TUNE, Case, limit, wait_until_it_catches, whole, worker_of
 
 
 class Compare(Case):
@@ -156,6 +156,21 @@ class Lock(Case):
         output, errors = second.communicate(timeout=limit(120))
         self.assertEqual(second.returncode, 0, errors)
         self.assertIn("winner", output)
+
+    def test_a_database_that_cannot_be_opened_is_refused_at_once(self):
+        first = self.start("gemm", "--m", 96, "--n", 96, "--k", 96, "--budget", "120s", "--db",
+                           self.db, lock=True)
+        self.wait_for_trials(1)
+        other, smoke = self.folder / "other.db", str(SOURCE / "presets/smoke.json")
+        other.write_text("not a database")
+        for db, reason in ((self.folder, "not a file"), (other, "not a GRETA database")):
+            for words in ((TUNE, *SMALL), (BENCH, "--preset", smoke), (BENCH, "doctor"),
+                          (BENCH, "soak", "--preset", smoke, "--for", "1m")):
+                with self.subTest(db=db, words=words):
+                    self.refused(self.run_words(*words, "--db", str(db)), 2, reason)
+        self.assertIsNone(first.poll())
+        first.kill()
+        first.communicate()
 
     def test_who_waits_can_be_interrupted(self):
         first = self.start("gemm", "--m", 96, "--n", 96, "--k", 96, "--budget", "120s", "--db",

@@ -69,6 +69,7 @@ Result<std::unique_ptr<ModelTuner>> ModelTuner::open(ModelTunerOptions options,
     TunerOptions& own = model->options_.tuner;
     own.devices.clear();
     for (const auto& device : *devices) own.devices.push_back(device.info.id());
+    if (auto good = check_results(own.database); !good) return good.failure();
     if (own.lock) {
       auto locks = lock_cards(*devices, own.cache_directory / "locks", own.name, observer, stop);
       if (!locks) return locks.failure();

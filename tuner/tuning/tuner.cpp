@@ -59,7 +59,7 @@ Result<void> check_options(const TunerOptions& options, const std::vector<Tuning
   for (const auto& file : options.application) {
     if (auto good = check_database("shipped", file); !good) return good;
   }
-  return {};
+  return check_results(options.database);
 }
 
 /// Returns whether another card of the same model is among the devices.
@@ -105,6 +105,12 @@ Result<TunedDb> open_database(const std::filesystem::path& file, TunedDb::Mode m
   } catch (const Error& error) {
     return bad_field("db", "", error.what());
   }
+}
+
+Result<void> check_results(const std::filesystem::path& file) {
+  if (!std::filesystem::exists(file)) return {};
+  const auto opened = open_database(file, TunedDb::Mode::read_write);
+  return opened ? Result<void>{} : opened.failure();
 }
 
 Result<void> check_database(const std::string& field, const std::filesystem::path& file) {

@@ -70,6 +70,9 @@ class Tuner {
 Result<void> check_strategy(const std::string& text);
 /// Opens a database. A failure is on the field "db".
 Result<TunedDb> open_database(const std::filesystem::path& file, TunedDb::Mode mode);
+/// Checks that results can be added to a database if it exists, without creating it: callers do so
+/// before they wait for a card. A failure is on the field "db".
+Result<void> check_results(const std::filesystem::path& file);
 /// Checks that a required database can be read. A failure is on `field`.
 Result<void> check_database(const std::string& field, const std::filesystem::path& file);
 

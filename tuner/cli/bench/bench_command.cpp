@@ -186,6 +186,7 @@ void Bench::add_entries() {
 
 int Bench::run() {
   catch_interrupts();
+  check_results_database(options_.db);
   if (!options_.no_lock && !lists_)
     locks_ = lock_cards(cards_of(selected_, preset_.platform), "greta-bench");
   TunedDb db = open_database(options_.db, TunedDb::Mode::read_write);

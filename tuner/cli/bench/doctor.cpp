@@ -67,6 +67,7 @@ Health checked(const ProbedDevice& device, const std::string& check, std::chrono
 int check_devices(const DoctorOptions& options, std::chrono::seconds deadline,
                   std::vector<DeviceHealth>& found) {
   const auto devices = options.device.empty() ? all_devices() : select_devices(options.device);
+  check_results_database(options.db);
   const auto locks =
       options.no_lock ? std::vector<CardLock>{} : lock_cards(devices, "greta-bench doctor");
   TunedDb db = open_database(options.db, TunedDb::Mode::read_write);

@@ -304,6 +304,7 @@ int Soak::conclude() {
 
 int Soak::run() {
   catch_interrupts();
+  check_results_database(options_.db);
   std::vector<CardLock> locks;
   if (!options_.no_lock) locks = lock_cards(selected_, "greta-bench");
   open();

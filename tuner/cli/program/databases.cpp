@@ -11,6 +11,11 @@ void check_new_database(const std::filesystem::path& file) {
   if (file != default_database()) check_folder("--db", file);  // the default's is created
 }
 
+void check_results_database(const std::filesystem::path& file) {
+  check_new_database(file);
+  value_of(check_results(file));
+}
+
 TunedDb open_database(const std::filesystem::path& file, TunedDb::Mode mode) {
   if (mode == TunedDb::Mode::read_write) check_new_database(file);
   return value_of(tuner::open_database(file, mode));
