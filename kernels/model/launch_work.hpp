@@ -25,8 +25,8 @@ struct LaunchWork {
   double shared_traffic = 0;  ///< bytes read and written in shared memory
   double conflicts = 1;       ///< times that shared_traffic takes because of bank conflicts
   double read_bytes = 0;      ///< loaded from memory, also what caches serve
-  double written_bytes = 0;
-  double loads = 0;  ///< memory instructions of single threads
+  double written_bytes = 0;   ///< stored, and loaded to be added to what is stored
+  double loads = 0;           ///< memory instructions of single threads
 
   /// Steps of the longest chain in which each waits for memory. Loads of prefetched data count when
   /// they begin.
@@ -34,6 +34,7 @@ struct LaunchWork {
   double ahead_bytes = 0;   ///< requested by a workgroup before it waits
   bool overlapped = false;  ///< whether a workgroup computes while it loads the next step
   double barriers = 0;      ///< waits for all threads of a workgroup
+  double tail_cycles = 0;   ///< in which it stores its results and computes nothing else
 
   /// Bytes that the launch moves from and to memory if caches serve every repeated read.
   double unique_bytes = 0;

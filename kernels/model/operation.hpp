@@ -191,6 +191,9 @@ struct Variant {
   /// Returns every extent that the kernels of a valid configuration divide, in the same order for
   /// all configurations. Kernels branch on incomplete parts, so tests must cover both cases.
   std::function<std::vector<Division>(const ProblemShape&, const Config&)> divisions;
+  /// Returns the paths of the kernels that a configuration takes and that neither a parameter nor
+  /// an attribute nor a division names alone, such as "packed residual". Empty: there are none.
+  std::function<std::vector<std::string>(const ProblemShape&, const Config&)> paths{};
   /// Returns what the launches of a configuration do, in their order, from which its speed is
   /// predicted (docs/search.md). Empty: the variant's configurations are not ranked before they
   /// run.
@@ -239,6 +242,14 @@ template <typename T, typename WorkOf>
 void set_work(Variant& variant, WorkOf work) {
   variant.work = [work](const ProblemShape& shape, const DeviceInfo& device, const Config& config) {
     return work(shape.as<T>(), device, config);
+  };
+}
+
+/// Sets Variant::paths likewise.
+template <typename T, typename PathsOf>
+void set_paths(Variant& variant, PathsOf paths) {
+  variant.paths = [paths](const ProblemShape& shape, const Config& config) {
+    return paths(shape.as<T>(), config);
   };
 }
 

@@ -12,7 +12,7 @@ void make_resident(LaunchWork& work, double running, double barriers, double fil
   work.workgroups = std::min(work.workgroups, running);
   for (double* const each :
        {&work.steps, &work.read_bytes, &work.written_bytes, &work.loads, &work.barriers,
-        &work.matrix_flops, &work.vector_flops, &work.shared_traffic}) {
+        &work.tail_cycles, &work.matrix_flops, &work.vector_flops, &work.shared_traffic}) {
     *each *= tiles;
   }
   work.barriers += barriers * tiles;

@@ -65,6 +65,7 @@ CostTerms cost_terms(const KernelWork& launches, const UnitRates& rates) {
     constexpr double written_and_read = 8;  // bytes of a register
     add(Term::spills,
         n * work.threads * lacking * written_and_read * work.steps / rates.cache_bytes);
+    add(Term::tails, n / at_once * work.tail_cycles);
     add(Term::launches, rates.launch);
   }
   return terms;

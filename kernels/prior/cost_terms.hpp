@@ -24,12 +24,13 @@ enum class Term {
   barriers,    ///< waits for a workgroup's threads
   starts,      ///< workgroups that begin and end
   spills,      ///< registers that a thread lacks, written and read in each step
+  tails,       ///< workgroups that store their results and compute nothing else
   launches     ///< from one launch to the next
 };
 constexpr std::size_t term_count = static_cast<std::size_t>(Term::launches) + 1;
 constexpr std::array<std::string_view, term_count> term_names{
-    "warpgroups", "matrix",     "vector",   "shared", "cache",  "memory",  "loads",
-    "waiting",    "prefetched", "barriers", "starts", "spills", "launches"};
+    "warpgroups", "matrix",     "vector",   "shared", "cache",  "memory", "loads",
+    "waiting",    "prefetched", "barriers", "starts", "spills", "tails",  "launches"};
 
 using CostTerms = std::array<double, term_count>;
 

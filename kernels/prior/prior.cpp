@@ -7,7 +7,7 @@ namespace greta::kernels {
 
 const PriorCoefficients& fitted_prior() {
   static const PriorCoefficients prior{.factors = {0.418, 1.176, 1.517, 0.653, 0.297, 0.687, 3.052,
-                                                   0.801, 0.628, 1.928, 5.67, 0.403, 1.501},
+                                                   0.801, 0.628, 1.928, 5.67, 0.403, 0.6, 1.501},
                                        .norm = 1.28};
   return prior;
 }

@@ -261,7 +261,7 @@ class Dealer {
 
   /// Draws configurations of a problem, and compares them with the best choice.
   Drawn compare(const Kind& kind, Problem problem, const std::optional<Aim>& aimed, Best& best) {
-    constexpr int configs = 8;
+    constexpr int few = 8, many = 16;  // few take a path
     if (!check_problem(operation_, problem)) return Drawn::invalid;
     // Without an attribute that was dropped, a problem may be larger.
     if (!WorkLimit{}.allows(operation_, problem)) return Drawn::invalid;
@@ -278,7 +278,7 @@ class Dealer {
     const Space space(std::move(alternatives));
     if (space.count() == 0) return Drawn::unsupported;
     const ProblemGain of_problem = novelty_.of_problem(operation_, problem, variant);
-    for (int j = 0; j < configs; ++j) {
+    for (int j = 0; j < (variant.paths ? many : few); ++j) {
       Candidate choice{problem, space.sample(random_)};
       const Gain gained = novelty_.of_choice(of_problem, variant, shape, choice.config, deep_);
       if (best.choice && gained <= best.gain) continue;
@@ -318,6 +318,7 @@ class Dealer {
                                        {}, random_, aimed ? aimed->value : 0);
       if (rarely_valid || drawn % 4 == 0 || (found == 0 && drawn > draws / 2))
         drop_refused_attributes(operation_, problem);
+      if (operation_.variant(kind.variant).paths && drawn % 2 == 0) make_whole(problem);
       const Drawn result = compare(kind, std::move(problem), aimed, best);
       if (result != Drawn::invalid) ++i;
       if (result == Drawn::compared) ++found;
@@ -331,6 +332,18 @@ class Dealer {
     }
     if (best.choice) keep(kind, best);
     return std::move(best.choice);
+  }
+
+  /// Makes rows packed and extents multiples of 8: many paths are for whole vectors.
+  void make_whole(Problem& problem) const {
+    for (const Attribute& attribute : operation_.attributes) {
+      if (attribute.packed == nullptr) continue;
+      std::erase_if(problem.attributes,
+                    [&](const auto& one) { return one.first == attribute.name; });
+    }
+    for (auto& [name, extent] : problem.dims) {
+      if (extent > 8) extent = extent / 8 * 8;
+    }
   }
 
   void keep(const Kind& kind, const Best& best) {

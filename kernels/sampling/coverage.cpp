@@ -33,6 +33,20 @@ Feature case_feature(std::string_view variant, const Division& division, std::in
 
 }  // namespace
 
+namespace {
+
+std::vector<Feature> path_features(const Variant& variant, const ProblemShape& shape,
+                                   const Config& config) {
+  std::vector<Feature> list;
+  if (!variant.paths) return list;
+  for (const std::string& path : variant.paths(shape, config)) {
+    list.push_back(fmt::format("{} path {}", variant.name, path));
+  }
+  return list;
+}
+
+}  // namespace
+
 std::optional<DivisionCase> case_of(const Division& division) {
   if (division.part <= 1) return std::nullopt;
   if (division.extent < division.part) return DivisionCase::less;
@@ -98,6 +112,11 @@ bool list_features(const Operation& operation, const Problem& problem, const Pro
   if (space.count() == 0) return false;
   for (Feature& one : problem_features(operation, problem, variant.name))
     list.insert(std::move(one));
+  constexpr int of_paths = 16;
+  for (int i = 0; variant.paths && i < of_paths; ++i) {
+    for (Feature& one : path_features(variant, shape, space.sample(random)))
+      list.insert(std::move(one));
+  }
   const auto divisions = variant.divisions(shape, space.sample(random));
   for (const Division& division : divisions) {
     if (!division.parameter.empty()) continue;
@@ -227,6 +246,7 @@ std::vector<Feature> config_features(const Variant& variant, const ProblemShape&
     if (const auto which = case_of(division))
       list.push_back(case_feature(variant.name, division, division.part, *which));
   }
+  for (Feature& one : path_features(variant, shape, config)) list.push_back(std::move(one));
   return list;
 }
 

@@ -22,6 +22,7 @@ namespace greta::kernels {
 ///     tiled batch given       an optional dimension that is given, or not (none)
 ///     tiled m by BM=64 rest   a Division: whole parts; parts and a rest; less than one part
 ///     gemv k rest             the same, if several parameters determine the part
+///     tma path packed bias    one of Variant::paths
 using Feature = std::string;
 
 /// Returns the features of one division, of which a choice has exactly one; empty for parts of

@@ -9,7 +9,8 @@
 namespace greta::kernels {
 namespace {
 
-constexpr std::size_t rare = 3;  // few problems and divisions have what names no parameter
+constexpr std::size_t rare = 3;      // few problems and divisions have what names no parameter
+constexpr std::size_t of_path = 12;  // few configurations of few problems take a path
 
 /// Calls use(number) for each pair of parameter values. Numbers of different pairs differ, unless
 /// two hashes of 64 bits are equal.
@@ -55,7 +56,9 @@ void each_remainder(const Problem& problem, std::string_view variant, Use use) {
 std::size_t Novelty::unmet(const std::vector<Feature>& features, std::size_t of_rare) const {
   std::size_t count = 0;
   for (const Feature& feature : features) {
-    if (!has(feature)) count += feature.find('=') == Feature::npos ? of_rare : 1;
+    if (has(feature)) continue;
+    const bool path = feature.find(" path ") != Feature::npos;
+    count += path ? of_path : feature.find('=') == Feature::npos ? of_rare : 1;
   }
   return count;
 }

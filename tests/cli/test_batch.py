@@ -60,6 +60,9 @@ class Batch(Case):
         self.assertEqual(result.returncode, 0, result.stderr)
         told = json.loads(result.stdout)
         self.assertEqual([told["most_pages"], told["most_sequences"]], [1, 1])
+        # A prompt's tokens are several lanes of one sequence.
+        result = self.several("--tokens", 2, "--batch", 1, "--json", prompts="Once upon a time there was a dog\nA cat\n")
+        self.assertEqual(json.loads(result.stdout)["most_sequences"], 1)
 
     def test_texts_are_written_in_the_order_of_the_file(self):
         result = self.several("--tokens", 5, "--record-mix", self.folder / "seen")

@@ -116,6 +116,15 @@ class Sanitize(SanitizeCase):
         # 33 x 17 elements, 64 in a block
         self.assertIn("it was thread (49,0,0) of block (8,0,0)", failure["log"])
 
+    def test_loads_of_many_bytes_are_checked(self):
+        """16 bytes at once past the end of A, of which nothing is used: the result is right."""
+        templates = self.planted_templates("wide", "gemm/align.hip", "chunk + 32 <=", "chunk + 16 <=")
+        report = self.verify("--m", 64, "--n", 64, "--k", 100, "--dtype", "f16", "--layout", "nt", "--variant", "matrix",
+                             "--sample", 6, "--seed", 2, "--first", "--device", "hip-host:0", "--templates", templates,
+                             code=1)
+        (failure,) = report["failures"]
+        self.assertRegex(failure["message"], "^AddressSanitizer: heap-buffer-overflow at gemm/align:")
+
     def test_only_where_there_are_sanitizers(self):
         result = self.run_tune("verify", "gemm", "--sanitize", "--device", "vulkan:0")
         self.refused(result, 2, "--sanitize", "vulkan:0", "hip-host")

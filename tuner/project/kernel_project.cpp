@@ -199,6 +199,7 @@ class NewFolder {
 
 Result<WrittenProject> write_project(const Operation& operation, const CompiledChoice& compiled,
                                      KernelProject project, const fs::path& folder) {
+  project.described = !operation.sources_key.empty();
   NewFolder made(folder);
   Writer writer(made.path());
   write_data(operation, compiled, project, writer);

@@ -362,6 +362,11 @@ std::string readme_text(const KernelProject& project) {
     text += fmt::format("`{}`: {} elements are checked.\n", project.run.buffers[i].name,
                         project.checked[i]);
   }
+  if (project.described) {
+    text += "\nThe kernels come from a description, and their authors say under which licence.";
+    return text +
+           " The program around them comes from GRETA and is under the Apache License 2.0.\n";
+  }
   return text + "\nThe kernels come from GRETA and are under the Apache License 2.0.\n";
 }
 

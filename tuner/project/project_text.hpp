@@ -31,6 +31,7 @@ struct KernelProject {
   std::vector<ProjectKernel> kernels;    ///< in the order of run.code_objects
   std::vector<std::size_t> checked;      ///< number of checked elements of each buffer; 0: none
   std::vector<std::string> definitions;  ///< macros of the program
+  bool described = false;                ///< whether the operation is one of a description
 };
 
 /// Returns whether a file of tuner/project/program is part of a platform's projects.

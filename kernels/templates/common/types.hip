@@ -119,7 +119,8 @@ GRETA_DEVICE Words<bytes> load_words(const void* address) {
 #if defined(GRETA_NVIDIA)
   return *static_cast<const Type*>(address);
 #else
-  return __builtin_bit_cast(Words<bytes>, *static_cast<const Type*>(address));
+  const Type wide = *static_cast<const Type*>(address);  // g++ checks no address within a bit cast
+  return __builtin_bit_cast(Words<bytes>, wide);
 #endif
 }
 

@@ -275,6 +275,10 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   const double step = bk * (bm + bn) * in;
   work.overlapped = config["STAGES"] > 1;
   work.ahead_bytes = config["ASYNC"] != 0 ? step * std::max(1, config["STAGES"] - 1) : step;
+  if (kernel.offers_warpgroups()) {  // fitted as in tma.cpp
+    const double stored = shape.residual ? 0.7 : 0.16;
+    work.tail_cycles = tail_of_tile(shape, config, stored, work.threads);
+  }
   if (config["FOLD"] != 0) add_folding(work, config, config["FOLD"] == 1);
   if (config["FOLD"] == 2) {
     work.usable_units = usable_by_clusters(device, config["SPLIT"]);

@@ -1,8 +1,9 @@
 // How sums of warpgroups become elements of C of 16 bits: each lane computes the elements whose sums
 // it holds, and these go through shared memory, so that neighbouring lanes store 16 bytes each of
-// one row. The residual takes the same way in the other direction; it is loaded while the columns
-// before are stored. With GATED, a lane's two neighbours are the gate and the up of one element. The
-// file that includes this has the tile's pieces of 16 rows (warpgroup_tile.hip).
+// one row. The residual takes the same way in the other direction: as much of it as registers have room
+// for is loaded before the products, the rest while columns before it are stored. With GATED, a lane's
+// two neighbours are the gate and the up of one element. The file that includes this has the tile's
+// pieces of 16 rows (warpgroup_tile.hip), and defines EARLY_PARTS.
 #pragma once
 
 #include "gemm/operands.hip"
@@ -21,6 +22,8 @@ GRETA_DEVICE constexpr u32 sums_bytes() {
   return THREADS / WAVE * 16 * packed_pitch(most_packed_columns) * 2;
 }
 constexpr u32 inbox_bytes = 0;  // slices are not added here
+// Units of 8 elements of each lane in so many columns.
+constexpr u32 most_units = most_packed_columns / columns_of_element / 16;
 
 typedef Pack<Out, 8> Eight;
 
@@ -64,7 +67,7 @@ struct PackedColumns {
     return at.row + unit.row < args.m && at.col + unit.col < args.n;
   }
 
-  GRETA_DEVICE void load_residual(const Arguments& args, Eight (&residual)[units]) const {
+  GRETA_DEVICE void load_residual(const Arguments& args, Eight (&residual)[most_units]) const {
     GRETA_UNROLL
     for (u32 e = 0; e < units; ++e) {
       const Position u = unit(e);
@@ -131,13 +134,16 @@ struct PackedColumns {
   }
 #endif
 
+  // `load_next` loads what comes later to the registers of `residual`.
+  template <typename Next>
   GRETA_DEVICE void put(const Arguments& args, Out* buffer, const Sums& sums,
-                        const Eight (&residual)[units]) const {
+                        const Eight (&residual)[most_units], const Next& load_next) const {
 #if HAS_RESIDUAL
     GRETA_UNROLL
     for (u32 e = 0; e < units; ++e) {
       store_pack(buffer + unit(e).row * pitch + unit(e).col, residual[e]);
     }
+    load_next();
     wave_barrier();
 #endif
     compute(args, buffer, sums);
@@ -154,34 +160,70 @@ struct PackedColumns {
   }
 };
 
-// Puts columns from `first` on of piece i, and loads the next columns' residual ahead of that.
-template <u32 i, u32 first>
-GRETA_DEVICE void put_packed_from(const Arguments& args, Out* buffer, Position tile, const Sums& sums,
-                                  const Eight (&residual)[smaller(piece_width - first, most_packed_columns) / 16 / columns_of_element]) {
-  constexpr u32 width = smaller(piece_width - first, most_packed_columns);
-  constexpr bool ends = first + width == piece_width, last = ends && i + 1 == pieces;
-  const PackedColumns<width> columns(tile, i, first);
-  if constexpr (last) {
-    columns.put(args, buffer, sums, residual);
-  } else {
-    constexpr u32 next_i = ends ? i + 1 : i, next = ends ? 0 : first + width;
-    constexpr u32 next_width = smaller(piece_width - next, most_packed_columns);
-    Eight ahead[next_width / 16 / columns_of_element];
-#if HAS_RESIDUAL
-    PackedColumns<next_width>(tile, next_i, next).load_residual(args, ahead);
-#endif
-    columns.put(args, buffer, sums, residual);
-    put_packed_from<next_i, next>(args, buffer, tile, sums, ahead);
+// Part i of a tile: columns of a piece that are put together.
+constexpr u32 parts_of_piece = (piece_width + most_packed_columns - 1) / most_packed_columns;
+constexpr u32 parts_of_tile = pieces * parts_of_piece;
+GRETA_DEVICE constexpr u32 first_of_part(u32 i) { return i % parts_of_piece * most_packed_columns; }
+template <u32 i>
+using Part = PackedColumns<smaller(piece_width - first_of_part(i), most_packed_columns)>;
+template <u32 i>
+GRETA_DEVICE Part<i> part_of_tile(Position tile) {
+  return {tile, i / parts_of_piece, first_of_part(i)};
+}
+
+// The residual of some parts, each of which is loaded that many parts before it is added: two at least,
+// or EARLY_PARTS, which are loaded before the tile's products.
+class ResidualAhead {
+ public:
+  GRETA_DEVICE ResidualAhead(const Arguments& args, Position tile) { load_parts<0, early>(args, tile); }
+  // The products are done.
+  GRETA_DEVICE void load_others(const Arguments& args, Position tile) { load_parts<early, slots>(args, tile); }
+
+  template <u32 i>
+  GRETA_DEVICE const Eight (&of_part() const)[most_units] {
+    return of_[i % slots];
+  }
+  // Part i has been added.
+  template <u32 i>
+  GRETA_DEVICE void load_next(const Arguments& args, Position tile) {
+    if constexpr (i + slots < parts_of_tile) load<i + slots>(args, tile);
+  }
+
+ private:
+  static constexpr u32 early = EARLY_PARTS;
+  static constexpr u32 slots = smaller(parts_of_tile, early > 2 ? early : 2);
+  static_assert(early <= parts_of_tile && early * HAS_RESIDUAL == early, "parts of a residual");
+
+  Eight of_[slots][most_units];
+
+  template <u32 i, u32 end>
+  GRETA_DEVICE void load_parts(const Arguments& args, Position tile) {
+    if constexpr (HAS_RESIDUAL && i < end) {
+      load<i>(args, tile);
+      load_parts<i + 1, end>(args, tile);
+    }
+  }
+  template <u32 i>
+  GRETA_DEVICE void load(const Arguments& args, Position tile) {
+    part_of_tile<i>(tile).load_residual(args, of_[i % slots]);
+  }
+};
+
+template <u32 i = 0>
+GRETA_DEVICE void put_parts(const Arguments& args, Out* buffer, Position tile, const Sums& sums,
+                            ResidualAhead& residual) {
+  if constexpr (i < parts_of_tile) {
+    part_of_tile<i>(tile).put(args, buffer, sums, residual.template of_part<i>(),
+                              [&] { residual.template load_next<i>(args, tile); });
+    put_parts<i + 1>(args, buffer, tile, sums, residual);
   }
 }
 
 // Stores the tile; `shared`: sums_bytes() that nobody else uses.
-GRETA_DEVICE void put_tile(const Arguments& args, u8* shared, Position tile, const Sums& sums) {
+GRETA_DEVICE void put_tile(const Arguments& args, u8* shared, Position tile, const Sums& sums,
+                           ResidualAhead& residual) {
   Out* const buffer = reinterpret_cast<Out*>(shared) +
                       wave_index() * (16 * packed_pitch(most_packed_columns));
-  Eight residual[most_packed_columns / 16 / columns_of_element];
-#if HAS_RESIDUAL
-  PackedColumns<most_packed_columns>(tile, 0, 0).load_residual(args, residual);
-#endif
-  put_packed_from<0, 0>(args, buffer, tile, sums, residual);
+  residual.load_others(args, tile);
+  put_parts(args, buffer, tile, sums, residual);
 }

@@ -188,6 +188,7 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
   defines.emplace_back("WAVE", std::to_string(kernel.wave()));
   if (shape.alpha == 1) defines.emplace_back("ALPHA_IS_ONE", "1");
   defines.emplace_back("PACKED", kernel.packed(config) ? "1" : "0");
+  defines.emplace_back("EARLY_PARTS", std::to_string(kernel.early_parts(config)));
   defines.emplace_back("SHARED_BYTES", std::to_string(kernel.shared_bytes(config)));
   // Copies of B are made by a launch before, and groups' rows by another operation.
   const bool early_b = config["ALIGN"] == 0 && shape.grouping == Grouping::none;
@@ -241,6 +242,21 @@ double fetched_lines(const Shape& shape, bool along_k, double span, int sharing)
   return along_k ? span : boxes * (boxes > span ? of_cut_boxes : 1);
 }
 
+/// Returns how many cycles of a multiprocessor's time an element of a tile takes to be stored while
+/// the workgroup multiplies nothing, without its activation (fitted to searches on H200s,
+/// results/2026-11-30-nvidia-h200-short-k).
+double tail_of_element(const Shape& shape, const TmaKernel& kernel, const Config& config) {
+  const bool turns = config["PINGPONG"] != 0;
+  if (!kernel.packed(config)) {
+    const double stored = TmaKernel::swapped(config) ? 0.2 : 0.15;
+    return (turns ? 0.1 : stored) + (shape.residual ? 0.45 : 0);
+  }
+  const double early = static_cast<double>(kernel.early_parts(config)) / TmaKernel::parts(config);
+  const double residual = early * (turns ? 0.06 : 0.2) + (1 - early) * 0.45;
+  const double stored = turns ? 0.02 : config["RESIDENT"] != 0 ? 0.07 : 0.15;
+  return stored + (shape.residual ? residual : 0);
+}
+
 KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& config) {
   const TmaKernel kernel(shape, device);
   const double bm = config["BM"], bn = config["BN"], bk = config["BK"];
@@ -285,6 +301,8 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
     work.usable_units = usable_by_clusters(device, cluster);
   }
   work.ahead_bytes = work.read_bytes / work.steps * (config["STAGES"] - 1.5);
+  work.tail_cycles =
+      tail_of_tile(shape, config, tail_of_element(shape, kernel, config), 128.0 * config["GROUPS"]);
   if (config["RESIDENT"] != 0) {  // a workgroup computes several tiles
     const std::int64_t running = resident_clusters(device, cluster, config["RESIDENT"]) * cluster;
     make_resident(work, static_cast<double>(running), 5.0 * config["RESIDENT"]);
@@ -299,6 +317,28 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
     work.barriers += 4 * bm * bn / 300;  // the exchange, by its cost
   }
   return work_of_launches(work, shape, config);
+}
+
+/// How the tile is stored, with each part of the epilogue.
+std::vector<std::string> paths(const Shape& shape, const Config& config) {
+  const std::string how = config["SPLIT"] > 1               ? fmt::format("FOLD {}", config["FOLD"])
+                          : TmaKernel::packs(shape, config) ? "packed"
+                          : TmaKernel::swapped(config)      ? "swapped"
+                                                            : "rows";
+  std::vector<std::string> list;
+  const auto add = [&](bool there, const char* part) {
+    if (there) list.push_back(fmt::format("{} {}", how, part));
+  };
+  const bool batch = shape.grouping == Grouping::batch;
+  add(shape.residual, "residual");
+  add(shape.residual && batch, "batched residual");
+  add(shape.bias && !shape.gated, "bias");
+  add(shape.gated, "gates");
+  add(shape.gated && shape.bias, "gates with bias");
+  add(shape.activation != 0 && !shape.gated, "activation");
+  if (config["STREAM_K"] != 0)
+    add(shape.residual || shape.bias || shape.gated, "streamed epilogue");
+  return list;
 }
 
 /// With STREAM_K, workgroups have at least four K steps: one tile of twelve belongs to three or
@@ -319,6 +359,7 @@ Variant tma() {
   variant.migrations = {added("DYNAMIC", 0), added("STREAM_K", 0)};
   variant.kernels_by = "STREAM_K";
   set_work<Shape>(variant, work);
+  set_paths<Shape>(variant, paths);
   return variant;
 }
 

@@ -20,8 +20,8 @@
 #error "or GROUPS PINGPONG DYNAMIC STREAM_K"
 #endif
 #if !defined(WAVE) || !defined(SHARED_BYTES) || !defined(PACKED) || !defined(EARLY_B) || \
-    !defined(A_ALONG_K) || !defined(B_ALONG_K)
-#error "WAVE, SHARED_BYTES, PACKED, EARLY_B and {A,B}_ALONG_K must be defined"
+    !defined(EARLY_PARTS) || !defined(A_ALONG_K) || !defined(B_ALONG_K)
+#error "WAVE, SHARED_BYTES, PACKED, EARLY_{B,PARTS} and {A,B}_ALONG_K must be defined"
 #endif
 
 #define THREADS (GROUPS * 4 * WAVE)  // of the warpgroups
@@ -64,6 +64,16 @@ GRETA_DEVICE void team_barrier() { partial_sync<THREADS>(1); }
 #define SUM_COLUMNS (RESIDENT ? 32 : 64)
 #define RESIDUAL_AHEAD HAS_RESIDUAL
 #include "gemm/matrix_sums.hip"
+#endif
+#if !PACKED
+// matrix_sums.hip loads the residual while it stores.
+struct ResidualAhead {
+  GRETA_DEVICE ResidualAhead(const Arguments&, Position) {}
+};
+GRETA_DEVICE void put_tile(const Arguments& args, u8* shared, Position tile, const Sums& sums,
+                           const ResidualAhead&) {
+  put_tile(args, shared, tile, sums);
+}
 #endif
 #if STREAM_K
 #include "gemm/stream_k.hip"
@@ -382,6 +392,8 @@ TMA_KERNEL GEMM_ENTRY(tma)(GEMM_PARAMETERS, TENSOR_MAP_PARAMETER map_a, TENSOR_M
       }
       others = GROUPS - 1;
       Sums sums = {};
+      const Arguments of_tile = of_group(args, tile.group);
+      ResidualAhead residual(of_tile, tile.at);
       if (PINGPONG) stages.turn_of(group).wait(parity);
       const u32 row = tile.at.row + warpgroup_position().row;
       consume_rows(tiles, row < tile.group.rows ? tile.group.rows - row : 0, turn.steps, place.rank,
@@ -394,7 +406,7 @@ TMA_KERNEL GEMM_ENTRY(tma)(GEMM_PARAMETERS, TENSOR_MAP_PARAMETER map_a, TENSOR_M
       if (turn.steps < steps && !collect_sums(args, turns, turn, stages.word(), sums)) continue;
 #endif
       if (!RESIDENT) team_barrier();  // all are done with the tiles, where sums go
-      put_tile(of_group(args, tile.group), shared + sums_start - inbox_bytes, tile.at, sums);
+      put_tile(of_tile, shared + sums_start - inbox_bytes, tile.at, sums, residual);
     }
   }
 }

@@ -13,9 +13,10 @@
 namespace greta::kernels::gemm {
 namespace {
 
-/// A tile, and the warpgroups that compute it.
+/// A tile, and the warpgroups that compute it, or take turns with whole ones.
 struct Tile {
   int bm, bn, bk, groups;
+  bool turns = false;
 };
 
 /// Returns tiles with the operands of as many K steps as shared memory has room for. Of tiles that
@@ -50,6 +51,16 @@ std::vector<Tile> default_tiles(const Shape& shape) {
   return tiles;
 }
 
+/// Returns the tiles of warpgroups that take turns with them (PINGPONG), by which one stores while
+/// another one multiplies: for a short k, where storing takes as long as multiplying
+/// (results/2026-11-30-nvidia-h200-short-k).
+std::vector<Tile> tiles_in_turns(const Shape& shape) {
+  constexpr std::int64_t short_k = 1024;
+  if (shape.k > short_k || shape.grouped()) return {};
+  return {{128, 192, 64, 2, true}, {128, 128, 64, 2, true}, {64, 256, 64, 2, true},
+          {64, 192, 64, 2, true},  {64, 192, 64, 3, true},  {64, 128, 64, 3, true}};
+}
+
 /// A cluster of workgroups, by its rows and columns.
 struct Cluster {
   int m = 1, n = 1;
@@ -63,7 +74,7 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile,
                  {"BN", tile.bn},
                  {"BK", tile.bk},
                  {"GROUPS", tile.groups},
-                 {"PINGPONG", 0},
+                 {"PINGPONG", tile.turns ? 1 : 0},
                  {"STAGES", 2},
                  {"CLUSTER_M", cluster.m},
                  {"CLUSTER_N", cluster.n},
@@ -81,7 +92,7 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile,
   if (split == 1 && TmaKernel::clusters(shape, config) > resident_clusters(device, blocks)) {
     config.value("RESIDENT") = 1;
     // Tiles of groups of rows take different times.
-    config.value("DYNAMIC") = shape.grouped() && blocks == 1 ? 1 : 0;
+    config.value("DYNAMIC") = shape.grouped() && blocks == 1 && !tile.turns ? 1 : 0;
   }
   raise_stages(config, 10, device, [&](const Config& c) { return kernel.shared_bytes(c); });
   return config;
@@ -116,6 +127,12 @@ std::vector<Config> tma_defaults(const Shape& shape, const DeviceInfo& device) {
     if (pairs) append_larger_clusters(shape, device, of, larger);
   }
   configs.insert(configs.end(), larger.begin(), larger.end());
+  for (const Tile& tile : tiles_in_turns(shape)) {
+    for (const int sharing : {1, 2}) {
+      Config config = config_of(shape, device, tile, 1, {sharing, 1});
+      if (config["RESIDENT"] != 0) configs.push_back(std::move(config));
+    }
+  }
   return configs;
 }
 

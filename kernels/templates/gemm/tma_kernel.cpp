@@ -10,6 +10,7 @@
 namespace greta::kernels::gemm {
 namespace {
 
+constexpr int part_columns = 64;                      // that a warpgroup stores at a time
 constexpr std::int64_t quarter = warpgroup_rows / 4;  // of an instruction's rows, a wave's
 
 std::int64_t whole_kib(std::int64_t bytes) {
@@ -111,7 +112,8 @@ std::int64_t TmaKernel::own_bytes(const Config& c, bool packed) const {
                                 (c["STREAM_K"] != 0 ? 8 : 0);
   const std::int64_t columns = c["RESIDENT"] != 0 ? 32 : 64, waves = c["GROUPS"] * std::int64_t{4};
   const std::int64_t sums =
-      packed ? waves * quarter * (std::min<std::int64_t>(bn, 64) / (shape_.gated ? 2 : 1) + 8) * 2
+      packed ? waves * quarter *
+                   (std::min<std::int64_t>(bn, part_columns) / (shape_.gated ? 2 : 1) + 8) * 2
       : swapped(c) ? pitched(waves * piece_rows(c), quarter)
                    : pitched(waves * quarter, std::min(bn, columns));
   return (c["RESIDENT"] != 0 ? tiles + sums : std::max(tiles, sums)) + barriers;
@@ -139,9 +141,9 @@ std::vector<Constraint> TmaKernel::shared_constraints(std::int64_t limit) const 
         }}}};
 }
 
-bool TmaKernel::packs(const Config& c) const {
-  const bool whole_units = !shape_.gated || c["BN"] % 32 == 0;
-  return bits_of(shape_.out) == 16 && shape_.c_unit() % 8 == 0 && shape_.beta == 0 && !swapped(c) &&
+bool TmaKernel::packs(const Shape& shape, const Config& c) {
+  const bool whole_units = !shape.gated || c["BN"] % 32 == 0;
+  return bits_of(shape.out) == 16 && shape.c_unit() % 8 == 0 && shape.beta == 0 && !swapped(c) &&
          whole_units;
 }
 
@@ -156,6 +158,19 @@ std::int64_t TmaKernel::least_registers(const Config& c) const {
 
 std::int64_t TmaKernel::launch_registers(const Config& c) const {
   return 65536 / threads(c) / 8 * 8;
+}
+
+int TmaKernel::parts(const Config& c) {
+  return wm(c) / warpgroup_rows * ceil_div(wn(c), part_columns);
+}
+
+int TmaKernel::early_parts(const Config& c) const {
+  if (!shape_.residual || !packed(c)) return 0;
+  constexpr int others = 64;   // registers beside sums
+  constexpr int of_two = 200;  // of each thread where two workgroups of 160 run at once
+  const int most = std::min(static_cast<int>(register_limit(c)), c["RESIDENT"] == 2 ? of_two : 255);
+  const int room = most - wm(c) * wn(c) / (4 * wave()) - others;
+  return std::clamp(room / (std::min(wn(c), part_columns) / 4), 0, parts(c));
 }
 
 bool TmaKernel::has_registers(const Config& c) const {

@@ -45,8 +45,10 @@ class TmaKernel {
   /// Return those that all workgroups of a cluster copy.
   std::int64_t all_lines_a(const Config& config) const;
   std::int64_t all_lines_b(const Config& config) const;
-  /// Returns whether elements of C are put together before they are stored (packed_sums.hip).
+  /// Returns whether elements of C are put together before they are stored (packed_sums.hip);
+  /// packs() for a product without slices.
   bool packed(const Config& config) const;
+  static bool packs(const Shape& shape, const Config& config);
   /// Returns the bytes of dynamic shared memory.
   std::int64_t shared_bytes(const Config& config) const;
   /// Returns the constraints by which these are at most `limit`.
@@ -57,6 +59,10 @@ class TmaKernel {
   std::int64_t register_limit(const Config& config) const;
   /// Returns the number of registers of each thread when the workgroup starts.
   std::int64_t launch_registers(const Config& config) const;
+  /// Returns the number of parts in which a warpgroup stores packed elements, and of how many the
+  /// residual is loaded before the products: those that registers have room for.
+  static int parts(const Config& config);
+  int early_parts(const Config& config) const;
   /// Returns whether these registers suffice.
   bool has_registers(const Config& config) const;
 
@@ -66,8 +72,7 @@ class TmaKernel {
   /// Return shared_bytes() where FOLD is 2, and where it isn't.
   std::int64_t exchange_bytes(const Config& config) const;
   std::int64_t own_bytes(const Config& config, bool packed) const;
-  /// Returns packed() for a product without slices.
-  bool packs(const Config& config) const;
+  bool packs(const Config& config) const { return packs(shape_, config); }
 
   Shape shape_;
   MatrixKernel matrix_;

@@ -22,12 +22,26 @@ LaunchWork work_of_tiles(const Shape& shape, const Config& config) {
                                         ceil_div(shape.products(), config["BN"]) * split);
   work.steps = static_cast<double>(ceil_div(slice, config["BK"]));
   work.read_bytes = work.steps * bk * (bm + bn) * in;
-  work.written_bytes = bm * bn * (split > 1 ? 4 : out);
+  const double moved = shape.residual ? 2 * out : out;  // of an element of C
+  work.written_bytes = bm * bn * (split > 1 ? 4 : moved);
   work.loads = work.steps * bk * (bm / config["VA"] + bn / config["VB"]);
   work.barriers = work.steps;
-  const double stored = split > 1 ? n * 4 * split : static_cast<double>(shape.n) * out;
+  const double stored = split > 1 ? n * 4 * split : static_cast<double>(shape.n) * moved;
   work.unique_bytes = (m + groups * n) * k * in + m * stored;
   return work;
+}
+
+double tail_of_tile(const Shape& shape, const Config& config, double stored, double threads) {
+  constexpr double silu = 80,
+                   gelu = 250;  // of one thread, by results/2026-11-30-nvidia-h200-short-k
+  const double activation = (shape.activation == 0   ? 0
+                             : shape.activation == 1 ? silu
+                                                     : gelu) /
+                            threads;
+  const double elements = static_cast<double>(config["BM"]) * config["BN"];
+  if (config["SPLIT"] == 1) return elements * (stored + activation);
+  const int fold = config["FOLD"];
+  return fold == 0 ? 0 : elements * activation / (fold == 2 ? config["SPLIT"] : 1);
 }
 
 bool between_cache_lines(const Shape& shape) {

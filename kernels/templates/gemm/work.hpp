@@ -15,6 +15,10 @@ namespace greta::kernels::gemm {
 /// without the fields that depend on how they do it.
 LaunchWork work_of_tiles(const Shape& shape, const Config& config);
 
+/// Returns the cycles in which `threads` store a tile of BM x BN and multiply nothing, on NVIDIA's
+/// sm_90, where an element is stored in `stored` cycles and its activation takes longer. Slices are
+/// stored as add_folding() says, and those of a cluster share the activations.
+double tail_of_tile(const Shape& shape, const Config& config, double stored, double threads);
 /// Returns whether lines of an operand do not start with lines of the cache, so that each is
 /// fetched from two of them.
 bool between_cache_lines(const Shape& shape);

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 
 #include "runtime/device/system/input_file.hpp"
@@ -187,7 +188,9 @@ void BatchGeneration::run() {
     const auto step = batch_->step();
     if (!step) break;
     ++passes_;
-    most_sequences_ = std::max(most_sequences_, step->pass.lanes.size());
+    std::set<std::size_t> sequences;  // one that feeds a prompt has several lanes
+    for (const BatchLane& lane : step->pass.lanes) sequences.insert(lane.sequence);
+    most_sequences_ = std::max(most_sequences_, sequences.size());
     check_logits(*step);
     if (!options_.json) write_ended();
   }
