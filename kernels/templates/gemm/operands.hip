@@ -30,6 +30,7 @@
 #error "{A,B}_ALONG_K and LDA, LDB and LDC must be defined, which are 0 where rows are packed"
 #endif
 
+#include "common/activation.hip"
 #include "common/in_out.hip"
 #if NORM
 #include "common/inverse_root.hip"
@@ -140,15 +141,11 @@ GRETA_DEVICE float scaled(const Arguments& args, float sum) {
 #endif
 }
 
-// x * sigmoid(t). The exponent is capped so that nothing is divided by infinity.
-GRETA_DEVICE float gate(float x, float t) { return x / (1.0f + fast_exp(-t < 80.0f ? -t : 80.0f)); }
-
 GRETA_DEVICE float activate(float x) {
 #if ACTIVATION == 1
-  return gate(x, x);
+  return silu(x);
 #elif ACTIVATION == 2
-  // The tanh form: x/2 (1 + tanh u) = x sigmoid(2u), u = sqrt(2/pi) (x + 0.044715 x^3).
-  return gate(x, 1.5957691216057308f * x * (1.0f + 0.044715f * x * x));
+  return gelu_tanh(x);
 #else
   return x;
 #endif
