@@ -31,10 +31,6 @@ Feature case_feature(std::string_view variant, const Division& division, std::in
   return fmt::format("{} {} by {}={} {}", variant, division.name, division.parameter, part, name);
 }
 
-}  // namespace
-
-namespace {
-
 std::vector<Feature> path_features(const Variant& variant, const ProblemShape& shape,
                                    const Config& config) {
   std::vector<Feature> list;
