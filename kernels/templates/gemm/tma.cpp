@@ -301,8 +301,7 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
     work.usable_units = usable_by_clusters(device, cluster);
   }
   work.ahead_bytes = work.read_bytes / work.steps * (config["STAGES"] - 1.5);
-  work.tail_cycles =
-      tail_of_tile(shape, config, tail_of_element(shape, kernel, config), 128.0 * config["GROUPS"]);
+  work.tail_cycles = tail_of_tile(shape, config, tail_of_element(shape, kernel, config));
   if (config["RESIDENT"] != 0) {  // a workgroup computes several tiles
     const std::int64_t running = resident_clusters(device, cluster, config["RESIDENT"]) * cluster;
     make_resident(work, static_cast<double>(running), 5.0 * config["RESIDENT"]);

@@ -15,10 +15,11 @@ namespace greta::kernels::gemm {
 /// without the fields that depend on how they do it.
 LaunchWork work_of_tiles(const Shape& shape, const Config& config);
 
-/// Returns the cycles in which `threads` store a tile of BM x BN and multiply nothing, on NVIDIA's
-/// sm_90, where an element is stored in `stored` cycles and its activation takes longer. Slices are
-/// stored as add_folding() says, and those of a cluster share the activations.
-double tail_of_tile(const Shape& shape, const Config& config, double stored, double threads);
+/// Returns the cycles in which a workgroup stores a tile of BM x BN and multiplies nothing, on
+/// NVIDIA's sm_90, where a multiprocessor stores an element in `stored` cycles, to which those of
+/// its activation are added. Slices are stored as add_folding() says, and those of a cluster share
+/// the activations.
+double tail_of_tile(const Shape& shape, const Config& config, double stored);
 /// Returns whether lines of an operand do not start with lines of the cache, so that each is
 /// fetched from two of them.
 bool between_cache_lines(const Shape& shape);
