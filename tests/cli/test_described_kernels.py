@@ -234,6 +234,10 @@ class DescribedKernels(DescribedCase):
         self.db = merged
         self.assertEqual(self.query("select name, description from kernels"),
                          [("vector_add", "vector_add.jsonc")])
+        (device,) = json.loads(self.run_db("info", "--json").stdout)["devices"]
+        self.assertEqual(device["not_used"], [])
+        (listed,) = json.loads(self.run_db("list", "--op", "vector_add", "--json").stdout)
+        self.assertEqual((listed["stale"], listed["not_used"]), ([], None))
 
     def test_the_schema_has_the_keys_that_are_read(self):
         schema = json.loads(self.run_tune("kernel", "--schema").stdout)

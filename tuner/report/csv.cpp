@@ -88,6 +88,17 @@ Column column(const char* name, Path... path) {
           }};
 }
 
+// A column with times in µs.
+template <typename... Path>
+Column times(const char* name, Path... path) {
+  Column made = column(name, path...);
+  made.read = [read = made.read, path...](MeasuredResult& result, const std::string& text) {
+    read(result, text);
+    csv::check_times(member(result, path...));
+  };
+  return made;
+}
+
 // A column that is always quoted.
 template <typename... Path>
 Column text(const char* name, Path... path) {
@@ -163,10 +174,10 @@ const std::vector<Column>& columns() {
       column("config", &R::subject, &S::config),
       column("origin", &R::subject, &S::origin),
       column("status", &R::failure),
-      column("us", &R::us, &T::median),
-      column("low_us", &R::us, &T::low),
-      column("high_us", &R::us, &T::high),
-      column("p99_us", &R::us, &T::p99),
+      times("us", &R::us, &T::median),
+      times("low_us", &R::us, &T::low),
+      times("high_us", &R::us, &T::high),
+      times("p99_us", &R::us, &T::p99),
       column("spread_pct", &R::us, &T::spread_percent),
       rate("tflops", 1e6, &Work::flops),
       rate("gbps", 1e3, &Work::bytes),
@@ -183,10 +194,10 @@ const std::vector<Column>& columns() {
       column("greta_version", &R::subject, &S::greta_version),
       column("date", &R::date),
       text("clocks", &R::clocks),
-      column("samples_us", &R::samples, &Samples::blocks_us),
-      column("control_us", &R::samples, &Samples::control_us),
-      column("cpu_us", &R::samples, &Samples::cpu_us),
-      column("cpu_control_us", &R::samples, &Samples::cpu_control_us),
+      times("samples_us", &R::samples, &Samples::blocks_us),
+      times("control_us", &R::samples, &Samples::control_us),
+      times("cpu_us", &R::samples, &Samples::cpu_us),
+      times("cpu_control_us", &R::samples, &Samples::cpu_control_us),
       column("processes", &R::processes),
       column("revision", &R::subject, &S::greta_revision),
       text("preset", &R::preset),

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "db/enum_text.hpp"
 
@@ -84,6 +85,16 @@ void read_field(const std::string& text, std::vector<double>& numbers) {
   Blocks blocks;
   read_field(text, blocks);
   if (!blocks.empty()) numbers = blocks.front();
+}
+
+void check_times(double us) {
+  if (!std::isfinite(us) || us < 0) throw Error(fmt::format("{} is not a time", us));
+}
+void check_times(const std::vector<double>& us) {
+  for (const double one : us) check_times(one);
+}
+void check_times(const Blocks& blocks) {
+  for (const auto& block : blocks) check_times(block);
 }
 
 std::string to_field(const std::optional<Config>& config) {

@@ -43,6 +43,10 @@ std::string to_field(const Blocks& blocks);
 void read_field(std::string_view text, Blocks& blocks);
 std::string to_field(const std::vector<double>& numbers);
 void read_field(const std::string& text, std::vector<double>& numbers);
+/// Throw Error unless all are times: finite and not negative.
+void check_times(double us);
+void check_times(const std::vector<double>& us);
+void check_times(const Blocks& blocks);
 std::string to_field(const std::optional<Config>& config);
 void read_field(const std::string& text, std::optional<Config>& config);
 std::string to_field(const std::optional<Failure>& failure);

@@ -207,6 +207,7 @@ int info(const InfoOptions& options) {
     return exit_done;
   }
   const TunedDb db = open_database(options.db, TunedDb::Mode::read_only);
+  add_carried(db);
   const auto devices = summarise(db);
   if (options.json) {
     auto object = info_json(db, devices);

@@ -199,8 +199,9 @@ Table table_of_results() {
 
 int list(const ListOptions& options) {
   check_options(options);
-  const ResultFilter filter = read_filter(options.results);
   const TunedDb db = open_database(options.results.db, TunedDb::Mode::read_only);
+  add_carried(db);
+  const ResultFilter filter = read_filter(options.results);
   if (options.counters) return list_counters(db, filter, options.json);
   if (options.energy) return list_energy(db, options.json);
   auto judge = make_judge(options.probe);

@@ -79,6 +79,13 @@ std::string number_of(const Description& description, const std::string& paramet
   return text;
 }
 
+void add(Operation operation, KernelFile file) {
+  std::vector<Operation> all(known().catalog.begin(), known().catalog.end());
+  all.push_back(std::move(operation));
+  known().former.push_back(std::exchange(known().catalog, Catalog(std::move(all))));
+  known().files.push_back(std::move(file));
+}
+
 bool is_added(const fs::path& description) {
   std::error_code error;
   return std::any_of(known().files.begin(), known().files.end(), [&](const KernelFile& file) {
@@ -108,10 +115,7 @@ const Operation& add_described(const fs::path& description, const fs::path& refe
     throw CommandError(exit_usage,
                        fmt::format("{}: there is an operation {}", description.string(), name));
   }
-  std::vector<Operation> all(known().catalog.begin(), known().catalog.end());
-  all.push_back(*std::move(operation));
-  known().former.push_back(std::exchange(known().catalog, Catalog(std::move(all))));
-  known().files.push_back(*std::move(file));
+  add(*std::move(operation), *std::move(file));
   return known().catalog.at(name);
 }
 
@@ -165,6 +169,22 @@ Catalog known_operations() {
     }
   }
   return known().catalog;
+}
+
+void add_carried(const TunedDb& db) {
+  known_operations();  // those of folders come first
+  for (const CarriedKernel& kernel : db.contents().kernels) {
+    if (known().catalog.find(kernel.name) != nullptr) continue;
+    auto file = read_kernel_file(kernel.description, kernel.files);
+    auto operation = file ? load_described(*file, {}, no_reference())
+                          : Result<Operation>(file.failure());
+    if (operation) {
+      add(*std::move(operation), *std::move(file));
+    } else {
+      log(LogLevel::warning, "the database's {}; this kernel is omitted",
+          operation.failure().message);
+    }
+  }
 }
 
 std::string in_numbers(const std::string& operation, const std::string& text,

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "db/tuned_db.hpp"
 #include "kernels/catalog.hpp"
 #include "kernels/described/kernel_file.hpp"
 
@@ -32,6 +33,9 @@ Catalog operations_in_use();
 /// Adds all descriptions of the folders, and returns operations_in_use(). Warns once of each
 /// description that cannot be read, or whose name is taken, and omits it.
 Catalog known_operations();
+/// Also adds the kernels that a database carries, except those whose names are taken. They have no
+/// reference, which suffices to judge results. Warns of each that cannot be read, and omits it.
+void add_carried(const TunedDb& db);
 
 /// Returns configurations, parameters or their values as text, "MODE=fast BLOCK=32,64", with
 /// numbers in place of the words of a described kernel.
