@@ -67,8 +67,11 @@ class Softmax {
     if (causal_ && col > row % x_->spec.cols) return {-infinity, 0};
     const auto at = static_cast<std::size_t>(row * x_->spec.cols + col);
     const bool masked = mask_ != nullptr;
-    const double scaled = scale_ * x_->at(at), value = masked ? scaled + mask_->at(at) : scaled;
+    const double scaled = scale_ * x_->at(at), mask = masked ? mask_->at(at) : 0;
+    const double value = scaled + mask;
     if (std::abs(value) >= 0x1.FFFFFFp127) return {std::copysign(infinity, value), 0};
+    // In f32 the sum is the mask, too.
+    if (masked && value == mask && std::abs(scaled) < 0x1p-26 * std::abs(mask)) return {value, 0};
     const double product = scale_ == 1 ? 0 : u * std::abs(scaled);
     return {value, product + (masked ? u * std::abs(value) : 0)};
   }

@@ -10,7 +10,6 @@
 #include <memory>
 #include <optional>
 #include <random>
-#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -23,6 +22,7 @@
 #include "kernels/sampling/deck.hpp"
 #include "kernels/sampling/novelty.hpp"
 #include "kernels/sampling/random_problem.hpp"
+#include "kernels/sampling/rare_values.hpp"
 
 namespace greta::kernels {
 namespace {
@@ -74,7 +74,11 @@ class Dealer {
  public:
   Dealer(const Operation& operation, const DeviceInfo& device, std::string_view variant,
          std::uint64_t seed)
-      : operation_(operation), device_(device), random_(seed), kinds_(all_kinds(variant)) {
+      : operation_(operation),
+        device_(device),
+        random_(seed),
+        kinds_(all_kinds(variant)),
+        rare_(operation) {
     for (const Attribute& attribute : operation_.attributes) {
       if (attribute.packed != nullptr) continue;
       attributes_.push_back(
@@ -158,6 +162,30 @@ class Dealer {
       ++wanted_[fmt::format("{} {}={}", variant, attribute->name, value)];
     }
     return value;
+  }
+
+  /// Returns a problem with a value that few choices of the variant have: one of several draws, or
+  /// a variation of an earlier problem. Returns std::nullopt if none of these is valid.
+  std::optional<Problem> draw_rare(const Kind& kind, std::int64_t part) {
+    constexpr int tries = 40;
+    const auto rare = rare_.draw(kind.variant, random_);
+    if (!rare) return std::nullopt;
+    const auto has = [&](const Problem& problem) {
+      return problem.attribute(rare->first, "") == rare->second;
+    };
+    std::vector<Problem> known;
+    std::ranges::copy_if(seen_[kind.variant].problems, std::back_inserter(known), has);
+    for (int i = 0; i < tries; ++i) {
+      AttributeValues values = draw_attributes(kind.variant, i % 2 == 0);
+      std::erase_if(values, [&](const auto& one) { return one.first == rare->first; });
+      values.push_back(*rare);
+      Problem problem = !known.empty() && i % 4 == 3
+                            ? vary(kind, known, part)
+                            : random_problem(operation_, kind.types, values, {}, random_, part);
+      drop_refused_attributes(operation_, problem);
+      if (has(problem) && check_problem(operation_, problem)) return problem;
+    }
+    return std::nullopt;
   }
 
   /// Returns a variation of a problem that a choice of this variant has. Where attributes exclude
@@ -314,8 +342,12 @@ class Dealer {
       if (found == problems) break;
       const bool rarely_valid = drawn >= few && 50 * i < drawn;
       const auto aimed = aim_of(drawn);
-      Problem problem = random_problem(operation_, kind.types, draw_attributes(kind.variant, usual),
-                                       {}, random_, aimed ? aimed->value : 0);
+      const std::int64_t part = aimed ? aimed->value : 0;
+      auto rare = drawn % 3 == 1 ? draw_rare(kind, part) : std::nullopt;
+      Problem problem =
+          rare ? *std::move(rare)
+               : random_problem(operation_, kind.types, draw_attributes(kind.variant, usual), {},
+                                random_, part);
       if (rarely_valid || drawn % 4 == 0 || (found == 0 && drawn > draws / 2))
         drop_refused_attributes(operation_, problem);
       if (operation_.variant(kind.variant).paths && drawn % 2 == 0) make_whole(problem);
@@ -354,6 +386,7 @@ class Dealer {
       seen.problems.push_back(problem);
       known_.push_back(problem);
     }
+    rare_.add(kind.variant, problem);
     novelty_.add(operation_, *best.choice);
     seen.divisions = operation_.variant(kind.variant).divisions(operation_.shape(problem), config);
   }
@@ -364,6 +397,7 @@ class Dealer {
   const DeviceInfo& device_;
   std::mt19937_64 random_;
   Deck<Kind> kinds_;
+  RareValues rare_;
   std::vector<Kind> missed_;  ///< each time that no problem was found for one
   std::vector<AttributeDeck> attributes_;
   Novelty novelty_;
@@ -378,41 +412,7 @@ class Dealer {
   std::unordered_map<std::string, Seen> seen_;  ///< by variant
 };
 
-/// Returns the configurations of the vendor's library in the order of its ranking, those with its
-/// own number of slices first: most others are not ranked.
-std::vector<Candidate> ranked_candidates(const Problem& problem, const Space& space,
-                                         std::size_t count) {
-  std::vector<Candidate> choices;
-  for (std::uint64_t i = 0; i < space.count(); ++i) choices.push_back({problem, space.at(i)});
-  const auto order = [](const Candidate& candidate) {
-    return std::pair(int{candidate.config["SPLITK"]}, int{candidate.config["RANK"]});
-  };
-  std::stable_sort(choices.begin(), choices.end(),
-                   [&](const Candidate& a, const Candidate& b) { return order(a) < order(b); });
-  choices.resize(std::min(choices.size(), count));
-  return choices;
-}
-
 }  // namespace
-
-std::vector<Candidate> sample_candidates(const Operation& operation, const Problem& problem,
-                                         const DeviceInfo& device, std::string_view variant,
-                                         std::size_t count, std::uint64_t seed) {
-  // vendor_variant is not in the operation's space.
-  const Space space =
-      variant.empty() ? operation.space(problem, device)
-                      : Space({operation.variant(variant).space(operation.shape(problem), device)});
-  if (variant == vendor_variant) return ranked_candidates(problem, space, count);
-  const std::uint64_t there = space.count();
-  std::mt19937_64 random(seed);
-  std::set<Config> drawn;
-  std::vector<Candidate> choices;
-  while (choices.size() < std::min<std::uint64_t>(count, there)) {
-    const Config config = variant.empty() ? space.sample(random) : space.sample(variant, random);
-    if (drawn.insert(config).second) choices.push_back({problem, config});
-  }
-  return choices;
-}
 
 std::function<std::optional<Candidate>()> candidate_source(const Operation& operation,
                                                            const DeviceInfo& device,

@@ -14,7 +14,7 @@ namespace greta::kernels {
 
 /// What a choice would cover for the first time, in order of precedence.
 struct Gain {
-  std::size_t weight = 0;    ///< of features, numbers of parts, and remainders
+  std::size_t weight = 0;    ///< of features, pairs of options, numbers of parts, and remainders
   std::size_t pairs = 0;     ///< of parameter values, since some branches depend on two
   std::size_t features = 0;  ///< weighted: rare ones count more
 
@@ -25,6 +25,7 @@ struct Gain {
 struct ProblemGain {
   std::size_t features = 0;    ///< few problems have what others lack, so that these count thrice
   std::size_t remainders = 0;  ///< extents of another remainder_class()
+  std::vector<std::uint64_t> options{};  ///< attributes that differ from their defaults
 };
 
 /// What earlier choices of random problems and configurations have.
@@ -35,9 +36,11 @@ class Novelty {
   std::size_t unmet(const std::vector<Feature>& features, std::size_t of_rare = 1) const;
   ProblemGain of_problem(const Operation& operation, const Problem& problem,
                          const Variant& variant) const;
-  /// Returns what a choice adds, with what its problem does. Besides features, these are numbers of
-  /// parts (1, 2, up to 4, up to 8, more), together with each parameter that is 0, 1 or 2: buffers
-  /// are filled again, and phases change, only after several parts.
+  /// Returns what a choice adds, with what its problem does. Besides features, these are pairs of
+  /// options: attributes that differ from their defaults, paths, and parameters that are 1 or 2, as
+  /// the code of one often depends on another; and numbers of parts (1, 2, up to 4, up to 8, more),
+  /// together with each parameter that is 0, 1 or 2: buffers are filled again, and phases change,
+  /// only after several parts.
   /// If `deep`, many parts count before all else in a division, the one with this number modulo
   /// that of divisions.
   Gain of_choice(const ProblemGain& of_problem, const Variant& variant, const ProblemShape& shape,
@@ -47,6 +50,7 @@ class Novelty {
  private:
   std::unordered_set<Feature> met_;
   std::unordered_set<std::uint64_t> met_pairs_;  ///< as each_pair() numbers them
+  std::unordered_set<std::uint64_t> met_options_;
   std::unordered_set<std::uint64_t> met_depths_;
   std::unordered_set<std::uint64_t> met_remainders_;
 };

@@ -104,6 +104,33 @@ TEST(RandomChoices, OfBlocksLeaveEveryRemainderOfFour) {
   EXPECT_EQ(remainders.size(), 4U);
 }
 
+// Gates need layout nt for more than a few rows, no beta and no batch; panels also whole ones.
+TEST(RandomChoices, MeetValuesThatAreSeldomValid) {
+  const auto count = [](std::string_view variant, const auto& has) {
+    const auto choices = random_candidates(built_in("gemm"), device("sm_90"), variant, 150, 1);
+    return std::count_if(choices.begin(), choices.end(),
+                         [&](const Candidate& choice) { return has(choice.problem); });
+  };
+  const auto gated = [](const Problem& problem) {
+    return problem.attribute("epilogue", "none").find("glu") != std::string::npos;
+  };
+  EXPECT_GE(count("tma", gated), 15);
+  EXPECT_GE(count("gemv",
+                  [&](const Problem& problem) {
+                    return gated(problem) && problem.attribute("packing", "rows") == "panels";
+                  }),
+            2);
+}
+
+TEST(RandomChoices, CombineOptions) {
+  std::set<std::string> pairs;
+  for (const auto& [problem, config] :
+       random_candidates(built_in("gemm"), device("sm_90"), "matrix", 100, 1)) {
+    if (config["FOLD"] == 2) pairs.insert(problem.attribute("epilogue", "none"));
+  }
+  EXPECT_GE(pairs.size(), 8U) << "epilogues of slices that a cluster adds";
+}
+
 TEST(RandomChoices, AreThoseOfTheSeed) {
   const Operation& gemm = built_in("gemm");
   const auto first = random_candidates(gemm, device("gfx1100"), "", 5, 7);

@@ -92,7 +92,8 @@ void mix_in_special_values(HostTensor& x, std::mt19937_64& random) {
 }
 
 /// Keeps scaled and masked elements within f32's range, or infinite if there is no additive mask.
-/// Additive masks hide whole rows or parts of them.
+/// Additive masks hide whole rows or parts of them, by infinity or by large finite numbers as
+/// programs have them that avoid NaN: rows that are all hidden by those are not.
 void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64_t seed) {
   Magnitudes range = magnitudes_of(problem.dtype);
   const double most = 0x1p126;
@@ -102,14 +103,16 @@ void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64
   std::mt19937_64 random(seed);
   if (inputs.size() < 2) return mix_in_special_values(inputs[0], random);
   HostTensor& mask = inputs[1];
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  const double lowest = -std::min(magnitudes_of(mask.spec.dtype).most, 2 * most);
   for (std::int64_t row = 0; row < mask.spec.rows; ++row) {
     if (uniform_below(random, 4) != 0) continue;
     const std::uint64_t hidden = uniform_below(random, 5);  // of 4 elements
+    const double hiding = uniform_below(random, 3) == 0 ? lowest : -infinity;
     for (std::int64_t col = 0; col < mask.spec.cols; ++col) {
       if (uniform_below(random, 4) >= hidden) continue;
       store_element(mask.spec.dtype, mask.data.data(),
-                    static_cast<std::size_t>(row * mask.spec.cols + col),
-                    -std::numeric_limits<double>::infinity());
+                    static_cast<std::size_t>(row * mask.spec.cols + col), hiding);
     }
   }
 }
@@ -134,7 +137,8 @@ Operation make_softmax() {
       "(6 + 3 |d|) 2u of an exponential whose distance to the row's largest element is d; the mean "
       "over the row of (3 (1 + m) + 3 |d|) 2u for the sum's terms and (11 + 2 m) u for adding "
       "them, m = 17 + max(8, cols / 256) merges of partial sums; 7u for dividing; a rounding of "
-      "each scaled or masked element; u = 2^-24; the output's rounding";
+      "each scaled or masked element, but for one that is small beside its mask; u = 2^-24; the "
+      "output's rounding";
   t.check = check;
   t.work = work;
   t.harden = harden;

@@ -78,7 +78,10 @@ Result<std::string> InputFile::read(std::uint64_t most_bytes) const {
     bytes = content->size();
     if (bytes <= most_bytes) return content;
   }
-  return failure(fmt::format("has more than the {} bytes that such a file may have", most_bytes));
+  Failure large =
+      failure(fmt::format("has more than the {} bytes that such a file may have", most_bytes));
+  large.status = Status::invalid_argument;
+  return large;
 }
 
 Result<std::string> read_file(const std::filesystem::path& path, std::uint64_t most_bytes) {

@@ -23,8 +23,8 @@ class InputFile {
   /// The size when the file was opened; 0 for files of /proc, which report no size.
   std::uint64_t size() const { return size_; }
 
-  /// Returns the file's content from the start. Fails if there are more than `most_bytes`; if the
-  /// size is known, it fails before reading.
+  /// Returns the file's content from the start. Fails with `invalid_argument` if there are more
+  /// than `most_bytes`, if the size is known before reading, and with `io` if it can't be read.
   Result<std::string> read(std::uint64_t most_bytes) const;
 
  private:

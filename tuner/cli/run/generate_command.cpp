@@ -294,12 +294,16 @@ void add_generate_options(CLI::App& app, Action& action) {
   app.add_option("--keep-failed", options->keep_failed,
                  "With --trace-layers: keep the kernel of the first wrong stage as a case in this "
                  "folder (docs/diagnose.md) [~/.cache/greta/failed]")
-      ->type_name("DIR");
+      ->type_name("DIR")
+      ->needs(app.get_option("--trace-layers"));
   add_templates_option(app);
+  CLI::Option* const matrix = app.get_option("--matrix");
   app.add_option("--export", options->matrix.export_file,
-                 "With --matrix: append rows to a CSV file");
+                 "With --matrix: append rows to a CSV file")
+      ->needs(matrix);
   app.add_flag("--no-lock", options->matrix.no_lock,
-               "With --matrix: don't wait for another tool that measures on the same card");
+               "With --matrix: don't wait for another tool that measures on the same card")
+      ->needs(matrix);
   const std::vector<CLI::Option*> of_sampling{app.get_option("--top-k"), app.get_option("--top-p"),
                                               app.get_option("--min-p")};
   action = [options, of_sampling] {

@@ -189,7 +189,8 @@ CLI::Option* add_matrix_options(CLI::App& command, MatrixChoice& choice) {
              "With --matrix: time limit in seconds of the rounds in which a problem is timed",
              {.least = 0, .exclusive = true})
       ->type_name("SECONDS")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->needs(matrix);
   return matrix;
 }
 

@@ -42,10 +42,10 @@ JudgedSpace judged(PredictedSpace space) {
 
 JudgedSpace judge_recording(const fs::path& file) {
   const auto recording = Recording::load(file);
-  if (!recording) throw CommandError(exit_failed, "--space: " + recording.failure().message);
+  if (!recording) throw CommandError(exit_usage, "--space: " + recording.failure().message);
   auto space = predicted_space(*recording);
   if (!space || space->rows.size() < 2) {
-    throw CommandError(exit_failed,
+    throw CommandError(exit_usage,
                        fmt::format("--space {}: has no configurations of GRETA's kernels that the "
                                    "prior predicts",
                                    file.string()));
@@ -61,7 +61,7 @@ std::vector<JudgedSpace> judge_trials(const fs::path& file, std::size_t least) {
     if (space.rows.size() >= least) spaces.push_back(judged(std::move(space)));
   }
   if (spaces.empty()) {
-    throw CommandError(exit_failed,
+    throw CommandError(exit_usage,
                        fmt::format("--db {}: no problem has {} measured configurations that "
                                    "the prior predicts",
                                    file.string(), least));

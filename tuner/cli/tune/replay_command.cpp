@@ -62,9 +62,9 @@ std::vector<Recording> load_all(const std::vector<fs::path>& files) {
   std::vector<Recording> recordings;
   for (const fs::path& file : files) {
     auto recording = Recording::load(file);
-    if (!recording) throw CommandError(exit_failed, "--space: " + recording.failure().message);
+    if (!recording) throw CommandError(exit_usage, "--space: " + recording.failure().message);
     if (std::isinf(recording->optimum_us())) {
-      throw CommandError(exit_failed,
+      throw CommandError(exit_usage,
                          fmt::format("--space {}: every configuration failed", file.string()));
     }
     if (recording->completed()) {
