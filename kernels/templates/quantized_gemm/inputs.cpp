@@ -19,8 +19,9 @@ namespace {
 constexpr double largest_of_a = 0x1p100, least_of_a = 0x1p-40;
 /// Where products with scales are still far above what devices may flush.
 constexpr double least_of_ladder = 0x1p-100;
-/// With a norm the weight takes A's place, whose squares are added.
-constexpr double largest_of_weight = 0x1p50, root_of_squares = 0x1p59;
+/// With a norm the weight takes A's place, whose squares are added. Products of both are not much
+/// farther apart than elements of a type: some kernels keep them as two of these (`stream`).
+constexpr double largest_of_weight = 0x1p50, root_of_squares = 0x1p59, ladder_of_weight = 0x1p-48;
 
 /// Draws the scale of a block, so that weights are below `most` in magnitude.
 struct Scales {
@@ -344,7 +345,8 @@ void harden_operands(const Shape& shape, bool fully_checked, std::vector<HostTen
   }
   std::mt19937_64 of_ladder(mix64(seed + 4));
   if (has_own_bits(shape) && uniform_below(of_ladder, 3) == 0) {
-    const double lowest = std::max(smallest_normal(shape.in), least_of_ladder);
+    const double lowest = std::max(
+        {smallest_normal(shape.in), least_of_ladder, shape.norm ? most * ladder_of_weight : 0});
     make_ladder(shape, factor, {std::min(lowest, most), most}, inputs, of_ladder);
   }
   std::mt19937_64 of_signs(mix64(seed + 6));
