@@ -163,8 +163,9 @@ constexpr const char* small =
 TEST(GemmTf32x3TmaBound, TwoProductsAreOutsideOfIt) {
   const Problem problem = problem_of({64, 64, 128}, {{"layout", "nt"}});
   const auto inputs = gemm().inputs(problem, 1);
-  for (const char* term : {"multiply_async<true>(sums, parts.of[i].low.word, place(high, i));",
-                           "multiply_async<true>(sums, parts.of[i].high.word, place(low, i));"}) {
+  for (const char* term :
+       {"multiply_async<true>(sums, parts.of[i].low.word, further(highs, i * 32));",
+        "multiply_async<true>(sums, parts.of[i].high.word, further(lows, i * 32));"}) {
     LaunchPlan plan = plan_of(problem, fmt::format(fmt::runtime(small), 0));
     const std::size_t at = plan.sources[0].text.find(term);
     ASSERT_NE(at, std::string::npos);

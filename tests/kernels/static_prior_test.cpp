@@ -1,5 +1,6 @@
 // Protects the static prior: what variants say about their work agrees with their launch plans, the
 // terms of a prediction follow from it, and predictions rank a recorded space of another device.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -168,6 +169,32 @@ TEST(StaticPrior, PredictsWhatIsStoredAfterTheProducts) {
     if (!prior.instance().rejects(together)) {
       EXPECT_GT(prior.cost(together).value(), prior.cost(*chosen).value()) << key;
     }
+  }
+}
+
+// The times of an H200: 24 us where warpgroups share a tile, 31 where each has 128 rows of its own.
+TEST(StaticPrior, PredictsActivationsOfManyWavesToBeFaster) {
+  const DeviceInfo device = architecture_info("sm_90").value();
+  const Catalog catalog = Catalog::built_in();
+  const Operation& gemm = catalog.at("gemm");
+  for (const char* epilogue : {"gelu", "silu"}) {
+    const Problem problem =
+        catalog
+            .read(fmt::format("gemm dtype=bf16 out=bf16 layout=nt epilogue={} m=1500 n=6144 k=320",
+                              epilogue))
+            .value();
+    const StaticPrior prior(gemm, problem, device);
+    const auto chosen = predicted_config(gemm, problem, device);
+    ASSERT_TRUE(chosen);
+    EXPECT_EQ((*chosen)["PINGPONG"], 0) << chosen->text();
+    const auto cost = [&](int pingpong) {
+      Config config = *chosen;
+      config.value("BM") = 128;
+      config.value("GROUPS") = 2;
+      config.value("PINGPONG") = pingpong;
+      return prior.cost(config).value();
+    };
+    EXPECT_GT(cost(1), 1.2 * cost(0)) << epilogue;
   }
 }
 

@@ -277,7 +277,7 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   work.ahead_bytes = config["ASYNC"] != 0 ? step * std::max(1, config["STAGES"] - 1) : step;
   if (kernel.offers_warpgroups()) {  // fitted as in tma.cpp
     const double stored = shape.residual ? 0.7 : 0.16;
-    work.tail_cycles = tail_of_tile(shape, config, stored);
+    work.tail_cycles = tail_of_tile(shape, config, stored, 1);
   }
   if (config["FOLD"] != 0) add_folding(work, config, config["FOLD"] == 1);
   if (config["FOLD"] == 2) {

@@ -101,34 +101,45 @@ struct PackedColumns {
     }
   }
 #else
-  // The elements go to where the residual's are.
+  // The elements go to where the residual's are. Activations of several take turns, as each waits for its
+  // exponential and its reciprocal.
   GRETA_DEVICE void compute(const Arguments& args, Out* buffer, const Sums& sums) const {
+    constexpr u32 eights = ACTIVATION != 0 ? 2 : 1;  // of columns, at the same time
+    static_assert(width % (eights * 8) == 0, "whole eights");
     const u32 lane = lane_index(), row = lane / 4, pair = lane % 4 * 2;
     GRETA_UNROLL
-    for (u32 c = 0; c < width; c += 8) {
-#if HAS_BIAS
-      Two bias = {};
-      if (at.col + c < args.n) bias = load_pack<2>(args.bias + at.col + c + pair);
-#endif
+    for (u32 c = 0; c < width; c += eights * 8) {
+      float x[eights][2][2];
       GRETA_UNROLL
-      for (u32 half = 0; half < 2; ++half) {
-        Out* const to = buffer + (row + half * 8) * pitch + c + pair;
-        const float(&eight)[4] = sums[piece].eight[(first + c) / 8];
-        float x[2];
-        GRETA_UNROLL
-        for (u32 j = 0; j < 2; ++j) x[j] = scaled(args, eight[half * 2 + j]);
+      for (u32 e = 0; e < eights; ++e) {
+        const u32 col = c + e * 8;
 #if HAS_BIAS
+        Two bias = {};
+        if (at.col + col < args.n) bias = load_pack<2>(args.bias + at.col + col + pair);
+#endif
         GRETA_UNROLL
-        for (u32 j = 0; j < 2; ++j) x[j] += element(bias, j);
+        for (u32 half = 0; half < 2; ++half) {
+          const float(&eight)[4] = sums[piece].eight[(first + col) / 8];
+          GRETA_UNROLL
+          for (u32 j = 0; j < 2; ++j) x[e][half][j] = scaled(args, eight[half * 2 + j]);
+#if HAS_BIAS
+          GRETA_UNROLL
+          for (u32 j = 0; j < 2; ++j) x[e][half][j] += element(bias, j);
 #endif
 #if HAS_RESIDUAL
-        const Two residual = load_pack<2>(static_cast<const Out*>(to));
-        GRETA_UNROLL
-        for (u32 j = 0; j < 2; ++j) x[j] += element(residual, j);
+          const Two residual =
+              load_pack<2>(static_cast<const Out*>(buffer) + (row + half * 8) * pitch + col + pair);
+          GRETA_UNROLL
+          for (u32 j = 0; j < 2; ++j) x[e][half][j] += element(residual, j);
 #endif
-        GRETA_UNROLL
-        for (u32 j = 0; j < 2; ++j) x[j] = activate(x[j]);
-        store_pack(to, narrow_pack<Out>(x));
+        }
+      }
+      GRETA_UNROLL
+      for (u32 i = 0; i < eights * 4; ++i) x[i / 4][i / 2 % 2][i % 2] = activate(x[i / 4][i / 2 % 2][i % 2]);
+      GRETA_UNROLL
+      for (u32 i = 0; i < eights * 2; ++i) {
+        store_pack(buffer + (row + i % 2 * 8) * pitch + c + i / 2 * 8 + pair,
+                   narrow_pack<Out>(x[i / 2][i % 2]));
       }
     }
   }

@@ -301,7 +301,10 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
     work.usable_units = usable_by_clusters(device, cluster);
   }
   work.ahead_bytes = work.read_bytes / work.steps * (config["STAGES"] - 1.5);
-  work.tail_cycles = tail_of_tile(shape, config, tail_of_element(shape, kernel, config));
+  // Two instructions of rows are code that each wave fetches and waits in alone; workgroups of one
+  // compute unit do not compute faster together.
+  const double lone = (!swapped && wm > 64 ? 3.0 : 1.0) * std::max(1, config["RESIDENT"]);
+  work.tail_cycles = tail_of_tile(shape, config, tail_of_element(shape, kernel, config), lone);
   if (config["RESIDENT"] != 0) {  // a workgroup computes several tiles
     const std::int64_t running = resident_clusters(device, cluster, config["RESIDENT"]) * cluster;
     make_resident(work, static_cast<double>(running), 5.0 * config["RESIDENT"]);

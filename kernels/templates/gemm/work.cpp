@@ -31,10 +31,10 @@ LaunchWork work_of_tiles(const Shape& shape, const Config& config) {
   return work;
 }
 
-double tail_of_tile(const Shape& shape, const Config& config, double stored) {
+double tail_of_tile(const Shape& shape, const Config& config, double stored, double lone) {
   // By their exponentials and reciprocals, and by results/2026-11-30-nvidia-h200-short-k.
   static constexpr double of_activation[] = {0, 0.11, 0.15};
-  const double activation = of_activation[shape.activation];
+  const double activation = lone * of_activation[shape.activation];
   const double elements = static_cast<double>(config["BM"]) * config["BN"];
   if (config["SPLIT"] == 1) return elements * (stored + activation);
   const int fold = config["FOLD"];

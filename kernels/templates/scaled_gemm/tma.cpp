@@ -204,6 +204,13 @@ double waits(const Shape& shape, const Config& config, double steps) {
   const double alike = config["GROUPS"] == 3 ? -1 : 0.5;
   const double of_step = config["SUMS"] == 2 ? (alone ? 1 : -1.6) : alone ? 3 : alike;
   double barriers = steps * of_step + 20 * elements / (64 * 128) / (folds ? split : 1);
+  // Threads store 32 or 64 columns at a time, and bulk copies whole rows
+  // (results/2026-11-30-nvidia-h200-short-k).
+  if (config["STORE"] != 0) {
+    barriers += elements / 2000;
+  } else if (stores_narrow(shape, config) && split == 1) {
+    barriers += elements / 500;
+  }
   if (shape.scales == Scales::block) barriers += steps * (alone ? 1.5 : 0.5);
   if (cluster_of(config) > 1) barriers += 10;  // its workgroups begin together
   if (folds) {

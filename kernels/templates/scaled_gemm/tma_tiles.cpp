@@ -31,6 +31,11 @@ std::int64_t tile_columns(const Shape& shape, const Config& config) {
   return config["BN"] / (shape.gated() ? 2 : 1);
 }
 
+bool stores_narrow(const Shape& shape, const Config& config) {
+  const std::int64_t columns = tile_columns(shape, config);
+  return columns > 64 && columns % 64 != 0;
+}
+
 bool folds_in_cluster(const Config& config) {
   return config["FOLD"] == 2;
 }
@@ -116,6 +121,9 @@ std::optional<Config> config_of_tile(const Shape& shape, const DeviceInfo& devic
   if (promoted(shape) && tile.bm == tile.groups * warpgroup_rows) config.value("SUMS") = 2;
   if (!has_registers(shape, config)) config.value("SUMS") = 1;
   if (!has_registers(shape, config) || !has_blocks(shape, config)) return std::nullopt;
+  // Threads would store few columns at a time.
+  const bool whole_rows = bytes_of(shape.out, shape.n) % 16 == 0;
+  if (stores_narrow(shape, config) && whole_rows && split == 1) config.value("STORE") = 1;
   if (tile.bm > warpgroup_rows && too_high(shape, tile.bm)) return std::nullopt;
   if (shape.gated() && tile.bn < 16) return std::nullopt;
   const std::int64_t count = clusters_along_m(shape, config) * clusters_along_n(shape, config);

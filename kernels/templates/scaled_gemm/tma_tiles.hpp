@@ -18,6 +18,8 @@ std::int64_t threads_of(const Config& config, std::int64_t wave);
 int cluster_of(const Config& config);
 /// Returns the columns of C of a tile.
 std::int64_t tile_columns(const Shape& shape, const Config& config);
+/// Returns whether threads, with STORE=0, store 32 of a tile's many columns at a time, not 64.
+bool stores_narrow(const Shape& shape, const Config& config);
 /// Returns whether the workgroups that share k are a cluster.
 bool folds_in_cluster(const Config& config);
 /// Returns the bytes of dynamic shared memory, as tma.hip has them.
