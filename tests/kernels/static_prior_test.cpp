@@ -194,7 +194,7 @@ TEST(StaticPrior, PredictsActivationsOfManyWavesToBeFaster) {
       config.value("PINGPONG") = pingpong;
       return prior.cost(config).value();
     };
-    EXPECT_GT(cost(1), 1.2 * cost(0)) << epilogue;
+    EXPECT_GT(cost(1), 1.1 * cost(0)) << epilogue;
   }
 }
 
