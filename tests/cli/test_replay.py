@@ -71,7 +71,7 @@ class Replay(Case):
                             (2, ["--space", RECORDED, "--budget", "10s"]),
                             (2, ["--space", RECORDED, "--seeds", 0]),
                             (2, ["--space", RECORDED, "--trace", "absent/trace.csv"]),
-                            (1, ["--space", broken]), (1, ["--space", failing]), (2, [])):
+                            (2, ["--space", broken]), (2, ["--space", failing]), (2, [])):
             self.refused(self.run_tune("replay", *words), code, "--")
 
     def test_a_recording_goes_on_and_is_replayed(self):

@@ -31,7 +31,7 @@ TEST(InputFile, RefusesMoreThanItMayHave) {
   std::ofstream(folder / "file") << "12345";
   const auto refused = read_file(folder / "file", 4);
   ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.failure().status, Status::io);
+  EXPECT_EQ(refused.failure().status, Status::invalid_argument);
   EXPECT_NE(refused.failure().message.find("more than the 4 bytes"), std::string::npos);
   EXPECT_FALSE(read_file("/proc/self/status", 10)) << "a file that says it has no bytes";
   std::ofstream(folder / "sparse").close();

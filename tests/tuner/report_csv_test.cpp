@@ -126,7 +126,9 @@ TEST(ReportCsv, DamageIsToldWithItsLine) {
   EXPECT_NE(failure(with(",f16,", ",f17,")).find("line 2: dtype: f17"), std::string::npos);
   EXPECT_NE(failure(with(",m=1 ", ",m=one ")).find("line 2: problem: one"), std::string::npos);
   for (const std::string bad : {"nan", "inf", "-2"}) {
-    EXPECT_NE(failure(with(",ok,12.5,", ",ok," + bad + ",")).find("is not a time"), std::string::npos) << bad;
+    EXPECT_NE(failure(with(",ok,12.5,", ",ok," + bad + ",")).find("is not a time"),
+              std::string::npos)
+        << bad;
   }
   EXPECT_NE(failure("op,us\n").find("other columns"), std::string::npos);
   EXPECT_NE(read_csv(folder.path() / "none.csv").failure().message.find("No such file"),

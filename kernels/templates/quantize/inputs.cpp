@@ -86,8 +86,18 @@ void harden(const Problem& problem, std::vector<HostTensor>& inputs, std::uint64
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     HostTensor& tensor = inputs[i];
     if (is_scale(tensor.spec)) {
-      const double scales[] = {0,       -1, 0x1p-149, 0x1p-127, 0x1p-126, 0x1p-100,
-                               0x1p-10, 1,  0x1p20,   0x1p126,  0x1p127,  infinity,
+      const double scales[] = {0,
+                               -1,
+                               0x1p-149,
+                               0x1p-127,
+                               0x1p-126,
+                               0x1p-100,
+                               0x1p-10,
+                               1,
+                               0x1p20,
+                               0x1p126,
+                               0x1p127,
+                               infinity,
                                std::numeric_limits<double>::quiet_NaN()};
       // Half of the draws leave the scale in its range, half of these make it a power of two.
       const std::uint64_t draw = uniform_below(random, 2 * std::size(scales));

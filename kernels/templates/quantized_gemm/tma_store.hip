@@ -15,16 +15,89 @@ GRETA_DEVICE void store_rows(const Arguments& args, const Out* buffer, const Gro
   }
 }
 
+#if EPILOGUE == 2
+// The residual of the parts that a warpgroup stores one after the other. It comes to their sums by the buffer,
+// where threads put what they load as they store C: where rows of C are multiples of 16 bytes, two parts ahead.
+struct ResidualAhead {
+  static constexpr u32 of_row = product_cols / unit, threads = 4 * wave_size;
+  static constexpr u32 packs = (stored_rows * of_row + threads - 1) / threads;  // of a thread
+  static constexpr u32 of_product = BM / stored_rows, parts = products * of_product;
+  static constexpr u32 slots = parts < 2 ? 1 : 2;
+
+  const Arguments& args;
+  Tile tile;
+  bool whole;
+  Pack<Out, unit> ahead[slots][packs];
+
+  GRETA_DEVICE ResidualAhead(const Arguments& all, const Tile& of)
+      : args(all), tile(of), whole(all.n % unit == 0) {
+    tile.col += warpgroup_index() * products * product_cols;
+    GRETA_UNROLL
+    for (u32 part = 0; part < slots; ++part) load(part);
+  }
+
+  // Puts a part into the buffer, and loads a later one.
+  GRETA_DEVICE void put(u32 part, Out* buffer) {
+    if (whole) {
+      GRETA_UNROLL
+      for (u32 i = 0; i < packs; ++i) {
+        const u32 at = i * threads + thread_index() % threads;
+        if (at >= stored_rows * of_row) continue;
+        store_pack(buffer + at / of_row * stored_pitch + at % of_row * unit, ahead[part % slots][i]);
+      }
+      if (part + slots < parts) load(part + slots);
+      return;
+    }
+    GRETA_NO_UNROLL
+    for (u32 at = thread_index() % threads; at < stored_rows * product_cols; at += threads) {
+      const u32 row = row_of(part) + at / product_cols, col = col_of(part) + at % product_cols;
+      if (row >= tile.group.rows || col >= args.n) continue;
+      buffer[at / product_cols * stored_pitch + at % product_cols] = args.added[u64(row) * args.n + col];
+    }
+  }
+
+ private:
+  GRETA_DEVICE u32 row_of(u32 part) const { return tile.group.row + part % of_product * stored_rows; }
+  GRETA_DEVICE u32 col_of(u32 part) const { return tile.col + part / of_product * product_cols; }
+
+  GRETA_DEVICE void load(u32 part) {
+    if (!whole) return;
+    GRETA_UNROLL
+    for (u32 i = 0; i < packs; ++i) {
+      const u32 at = i * threads + thread_index() % threads;
+      const u32 row = row_of(part) + at / of_row, col = col_of(part) + at % of_row * unit;
+      ahead[part % slots][i] = {};
+      if (at >= stored_rows * of_row || row >= tile.group.rows || col >= args.n) continue;
+      ahead[part % slots][i] = load_pack<unit>(args.added + u64(row) * args.n + col);
+    }
+  }
+};
+#endif
+
 // Stores a warpgroup's sums: a product's 64 rows are columns of C, or gates and ups of 32.
 GRETA_DEVICE void store_tile(const Arguments& args, Out* buffer, Tile tile,
                              const Sums (&totals)[products]) {
   const u32 lane = lane_index();
+#if EPILOGUE == 2
+  ResidualAhead residual(args, tile);
+#endif
   GRETA_UNROLL
   for (u32 product = 0; product < products; ++product) {
     const u32 of_wave = wave_index() % 4 * wave_cols;
     const u32 col = tile.col + column_of_lane(product) - lane / 4 - of_wave;
+#if EPILOGUE == 1
+    float bias[2];  // of the lane's columns
+    GRETA_UNROLL
+    for (u32 j = 0; j < 2; ++j) {
+      bias[j] = to_float(args.added[smaller(col + of_wave + lane / 4 + j * 8, args.n - 1)]);
+    }
+#endif
     GRETA_UNROLL
     for (u32 first = 0; first < BM; first += stored_rows) {
+#if EPILOGUE == 2
+      residual.put((product * BM + first) / stored_rows, buffer);
+      partial_sync<4 * wave_size>(1 + warpgroup_index());
+#endif
       GRETA_UNROLL
       for (u32 i = 0; i < stored_rows / 2; ++i) {
         const u32 at = first + i / 4 * 8, row = i / 4 * 8 + lane % 4 * 2 + i % 2;
@@ -36,13 +109,13 @@ GRETA_DEVICE void store_tile(const Arguments& args, Out* buffer, Tile tile,
 #else
         const u32 in_col = of_wave + lane / 4 + i % 4 / 2 * 8;
         float sum = eight[i % 4];
-#if EPILOGUE != 0
-        const u32 of_row = tile.group.row + first + row, of_col = col + in_col;
-        if (of_row < tile.group.rows && of_col < args.n) {
-          sum += added_to(args.added, of_row, of_col, args.n);
-        }
+        Out& to = buffer[row * stored_pitch + in_col];
+#if EPILOGUE == 1
+        sum += bias[i % 4 / 2];
+#elif EPILOGUE == 2
+        sum += to_float(to);
 #endif
-        buffer[row * stored_pitch + in_col] = narrow<Out>(sum);
+        to = narrow<Out>(sum);
 #endif
       }
       partial_sync<4 * wave_size>(1 + warpgroup_index());
@@ -83,14 +156,29 @@ GRETA_DEVICE void add_slices(const Arguments& args, const float* sums, Tile tile
     const u32 in_row = rank * share + at / fours, in_col = at % fours * 4;
     const u32 row = tile.group.row + in_row, col = tile.col + in_col;
     if (row >= tile.group.rows || col >= args.n) continue;
+#if EPILOGUE == 2
+    const Out* const added = args.added + u64(row) * args.n + col;
+    const bool fours_of_row = args.n % 4 == 0;
+    Pack<Out, 4> residual = {};
+    if (fours_of_row) residual = load_pack<4>(added);
+#endif
     Pack<float, 4> slice[SPLIT];
     GRETA_UNROLL
     for (u32 s = 0; s < SPLIT; ++s) slice[s] = load_pack<4>(of_slice[s] + in_row * tile_pitch + in_col);
     float sum[4] = {};
     GRETA_UNROLL
     for (u32 i = 0; i < 4 * SPLIT; ++i) sum[i % 4] += element(slice[i / 4], i % 4);
-#if EPILOGUE != 0
-    for (u32 i = 0; i < 4 && col + i < args.n; ++i) sum[i] += added_to(args.added, row, col + i, args.n);
+#if EPILOGUE == 1
+    for (u32 i = 0; i < 4 && col + i < args.n; ++i) sum[i] += to_float(args.added[col + i]);
+#elif EPILOGUE == 2
+    GRETA_UNROLL
+    for (u32 i = 0; i < 4; ++i) {
+      if (fours_of_row) {
+        sum[i] += element(residual, i);
+      } else if (col + i < args.n) {
+        sum[i] += to_float(added[i]);
+      }
+    }
 #endif
     Out* const to = args.c + u64(row) * args.n + col;
     if (args.n % 4 == 0) {

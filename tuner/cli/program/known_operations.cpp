@@ -176,8 +176,8 @@ void add_carried(const TunedDb& db) {
   for (const CarriedKernel& kernel : db.contents().kernels) {
     if (known().catalog.find(kernel.name) != nullptr) continue;
     auto file = read_kernel_file(kernel.description, kernel.files);
-    auto operation = file ? load_described(*file, {}, no_reference())
-                          : Result<Operation>(file.failure());
+    auto operation =
+        file ? load_described(*file, {}, no_reference()) : Result<Operation>(file.failure());
     if (operation) {
       add(*std::move(operation), *std::move(file));
     } else {
