@@ -265,9 +265,10 @@ TMA_KERNEL SCALED_ENTRY(tma)(const u8*, const u8*, const float* GRETA_READ scale
       const Tile tile = tile_of(args, index, rank);
       if (!tile.has_rows()) continue;
       Totals totals = {};
+      const TotalScales scales(args, tile);
       wait_to_begin();
       consume(args, tiles, tile, steps, rank, stages, totals);
-      finish_tile(args, SLICES, index * CLUSTER + rank, shared, buffer, tile, totals);
+      finish_tile(args, SLICES, index * CLUSTER + rank, shared, buffer, tile, scales, totals);
     }
     if (STORE) wait_for_rows_out();
   }

@@ -1,24 +1,53 @@
 // Stores the sums of a tile of tma.hip, which includes this: each wave its own, through shared memory.
 #pragma once
 
-// The scale of a line of B, of those that do not change along k.
-GRETA_DEVICE float scale_of_line(const ScalePair& scales, u32 line) {
-  return SCALES == 2 ? 1.0f : scales.of_b(line, 0);
-}
+// Scales of a tile that do not change along k: they are loaded before the products, and waited for after these.
+// With scales of rows a lane has those of every 32nd column of the tile, and gets others from the lanes that
+// have them.
+struct TotalScales {
+  static constexpr u32 shares = (part_columns + wave_size - 1) / wave_size;
+
+  float row[products][2], column[1 + (GATE != 0)][SCALES == 1 ? shares : 1];
+
+  GRETA_DEVICE TotalScales(const Arguments& args, const Tile& tile) {
+    const ScalePair scales = scales_of_group(args.scales, tile.group, args.n);
+    GRETA_UNROLL
+    for (u32 product = 0; product < products; ++product) {
+      GRETA_UNROLL
+      for (u32 half = 0; half < 2; ++half) {
+        const u32 line = smaller(row_of_lane(tile, product) + half * 8, tile.last_row());
+        row[product][half] = SCALES == 2 ? 1.0f : scales.of_a(line, 0);
+      }
+    }
+    GRETA_UNROLL
+    for (u32 i = 0; i < (SCALES == 1 ? shares : 1); ++i) {
+      const u32 line = smaller(tile.col + i * wave_size + lane_index(), args.n - 1);
+      GRETA_UNROLL
+      for (u32 up = 0; up < 1 + (GATE != 0); ++up) {
+        column[up][i] = SCALES == 2 ? 1.0f : scales.of_b(up * args.n + line, 0);
+      }
+    }
+  }
+
+  // Of the lane's column j of the eight from column `first` of the tile on; of gates, or of their ups.
+  GRETA_DEVICE float of_column(u32 first, u32 j, u32 up = 0) const {
+    if (SCALES != 1) return column[up][0];
+    return shuffle(column[up][first / wave_size], first % wave_size + lane_index() % 4 * 2 + j);
+  }
+};
 
 // Puts `stored_columns` of C, from the tile's column `first` on, to the wave's buffer.
 template <typename Sums>
-GRETA_DEVICE void scale_part(const ScalePair& scales, u32 n, const Tile& tile, Sums& totals, u32 product,
-                             u32 first, const float (&of_rows)[2], Out* buffer) {
+GRETA_DEVICE void scale_part(const TotalScales& scales, Sums& totals, u32 product, u32 first,
+                             Out* buffer) {
   const u32 lane = lane_index();
   GRETA_UNROLL
   for (u32 c = 0; c < stored_columns; c += 8) {
     float of_columns[1 + (GATE != 0)][2];  // with gates, also of their ups
     GRETA_UNROLL
     for (u32 j = 0; j < 2; ++j) {
-      const u32 line = smaller(tile.col + first + c + lane % 4 * 2 + j, n - 1);
-      of_columns[0][j] = scale_of_line(scales, line);
-      if (GATE) of_columns[GATE != 0][j] = scale_of_line(scales, n + line);
+      of_columns[0][j] = scales.of_column(first + c, j);
+      if (GATE) of_columns[GATE != 0][j] = scales.of_column(first + c, j, 1);
     }
     GRETA_UNROLL
     for (u32 half = 0; half < 2; ++half) {
@@ -27,10 +56,10 @@ GRETA_DEVICE void scale_part(const ScalePair& scales, u32 n, const Tile& tile, S
       for (u32 j = 0; j < 2; ++j) {
         const u32 column = (first + c) / 8, of_lane = half * 2 + j;
         x[j] = float(totals.of(product, column)[of_lane]);
-        if (SCALES != 2) x[j] *= of_rows[half] * of_columns[0][j];
+        if (SCALES != 2) x[j] *= scales.row[product][half] * of_columns[0][j];
 #if GATE
         float up = float(totals.of(product, column + tile_columns / 8)[of_lane]);
-        if (SCALES != 2) up *= of_rows[half] * of_columns[1][j];
+        if (SCALES != 2) up *= scales.row[product][half] * of_columns[1][j];
         x[j] = gated_value(x[j], up);
 #endif
       }
@@ -93,9 +122,9 @@ GRETA_DEVICE void store_part(const Arguments& args, const Tile& tile, const Out*
 
 // Stores `part_columns` of C from the tile's first one on.
 template <typename Sums>
-GRETA_DEVICE void store_tile(const Arguments& args, u8* shared, const Tile& tile, Sums& totals) {
+GRETA_DEVICE void store_tile(const Arguments& args, u8* shared, const Tile& tile,
+                             const TotalScales& scales, Sums& totals) {
   Out* const buffer = reinterpret_cast<Out*>(shared);
-  const ScalePair scales = scales_of_group(args.scales, tile.group, args.n);
 #if STORE
   wait_for_rows_out();  // of the tile before
   wave_barrier();
@@ -103,20 +132,12 @@ GRETA_DEVICE void store_tile(const Arguments& args, u8* shared, const Tile& tile
   GRETA_UNROLL
   for (u32 product = 0; product < products; ++product) {
     const u32 row = row_of_lane(tile, product);
-    float of_rows[2] = {1.0f, 1.0f};
-#if SCALES != 2
-    GRETA_UNROLL
-    for (u32 half = 0; half < 2; ++half) {
-      of_rows[half] = scales.of_a(smaller(row + half * 8, tile.last_row()), 0);
-    }
-#endif
 #if STORE
-    scale_part(scales, args.n, tile, totals, product, 0, of_rows,
-               buffer + product * 16 * stored_pitch);
+    scale_part(scales, totals, product, 0, buffer + product * 16 * stored_pitch);
 #else
     GRETA_UNROLL
     for (u32 first = 0; first < part_columns; first += stored_columns) {
-      scale_part(scales, args.n, tile, totals, product, first, of_rows, buffer);
+      scale_part(scales, totals, product, first, buffer);
       wave_barrier();
       store_part(args, tile, buffer, row - lane_index() / 4, tile.col + first);
       wave_barrier();
@@ -133,19 +154,19 @@ GRETA_DEVICE void store_tile(const Arguments& args, u8* shared, const Tile& tile
 // Stores a workgroup's sums of tile number `index`, or with SPLIT what slices share of it, and adds those
 // of the other slices first. `shared`: the stages, which nobody reads or copies to any more then.
 GRETA_DEVICE void finish_tile(const Arguments& args, const Slices& slices, u32 index, u8* shared,
-                              u8* buffer, const Tile& tile, Totals& totals) {
+                              u8* buffer, const Tile& tile, const TotalScales& scales, Totals& totals) {
 #if SPLIT == 1
-  store_tile(args, buffer, tile, totals);
+  store_tile(args, buffer, tile, scales, totals);
 #elif FOLD == 1
   if (slices.add_up(index, reinterpret_cast<u32*>(shared), totals)) {
-    store_tile(args, buffer, tile, totals);
+    store_tile(args, buffer, tile, scales, totals);
   }
 #else
   OwnTotals own;
   slices.exchange(reinterpret_cast<Total*>(shared), totals, own);
   Tile part = tile;
   part.col += block_z() * part_columns;
-  store_tile(args, buffer, part, own);
+  store_tile(args, buffer, part, TotalScales(args, part), own);
   cluster_wait();  // others may still read this workgroup's sums
 #endif
 }
