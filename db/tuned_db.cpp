@@ -115,6 +115,12 @@ std::vector<Config> TunedDb::fastest_configs(const std::string& device_fingerpri
   return configs;
 }
 
+std::vector<CarriedKernel> TunedDb::kernels() const {
+  std::vector<CarriedKernel> kernels;
+  impl_->connection.read([&](SQLite::Database& database) { kernels = read_kernels(database); });
+  return kernels;
+}
+
 std::vector<BinaryTotals> TunedDb::binaries() const {
   std::vector<BinaryTotals> totals;
   impl_->connection.read(

@@ -319,6 +319,8 @@ class TunedDb {
   /// Returns the checks that the card of `device` fails with its current driver.
   std::vector<UnsafePart> unsafe(const DeviceInfo& device) const;
 
+  /// Returns the users' kernels that the database carries.
+  std::vector<CarriedKernel> kernels() const;
   /// Returns the totals of the compiled kernels that the database carries, by target.
   std::vector<BinaryTotals> binaries() const;
 

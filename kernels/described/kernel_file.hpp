@@ -15,8 +15,8 @@ struct KernelFile {
 };
 /// Reads a description from a file, in GRETA's form or T1, with the files that it names. Files are
 /// read only if they lie within the description's folder, symbolic links included, up to
-/// `most_file_bytes`. Fails with `io` for files, and with `invalid_argument`, with the
-/// description's path in front.
+/// `most_file_bytes`. Fails with `io` for files that can't be read, and otherwise with
+/// `invalid_argument`, with the description's path in front.
 Result<KernelFile> read_kernel_file(const std::filesystem::path& path);
 
 /// Does the same for files that were read before: `files` has the description, `name`, and all

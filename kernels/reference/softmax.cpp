@@ -70,8 +70,8 @@ class Softmax {
     const double scaled = scale_ * x_->at(at), mask = masked ? mask_->at(at) : 0;
     const double value = scaled + mask;
     if (std::abs(value) >= 0x1.FFFFFFp127) return {std::copysign(infinity, value), 0};
-    // In f32 the sum is the mask, too.
-    if (masked && value == mask && std::abs(scaled) < 0x1p-26 * std::abs(mask)) return {value, 0};
+    // What is below half a unit in the last place of FP64 is so in f32: both sums are the mask.
+    if (masked && value == mask) return {value, 0};
     const double product = scale_ == 1 ? 0 : u * std::abs(scaled);
     return {value, product + (masked ? u * std::abs(value) : 0)};
   }

@@ -25,9 +25,11 @@ RareValues::Counts& RareValues::counts_of(std::string_view variant) {
 std::optional<RareValues::Value> RareValues::draw(std::string_view variant,
                                                   std::mt19937_64& random) {
   constexpr int of_choice = 8;  // draws that count as much as a choice
+  constexpr int patience = 64;  // draws after which a value is one that the variant cannot have
   std::vector<Counts::value_type*> rarest;
   int least = std::numeric_limits<int>::max();
   for (auto& one : counts_of(variant)) {
+    if (one.second.chosen == 0 && one.second.drawn >= patience) continue;
     const int cost = of_choice * one.second.chosen + one.second.drawn;
     if (cost < least) rarest.clear();
     if (cost <= least) rarest.push_back(&one);

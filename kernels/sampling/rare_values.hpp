@@ -21,7 +21,8 @@ class RareValues {
   explicit RareValues(const Operation& operation) : operation_(operation) {}
 
   /// Returns the value, other than a default, that the fewest choices of the variant have, and that
-  /// was drawn in vain the fewest times; std::nullopt if there are no attributes.
+  /// was drawn in vain the fewest times. Returns std::nullopt if there is none, or none that a
+  /// choice had after many draws.
   std::optional<Value> draw(std::string_view variant, std::mt19937_64& random);
   /// Adds a choice of the variant.
   void add(std::string_view variant, const Problem& problem);

@@ -106,7 +106,7 @@ class Replay(Case):
                             (["--db", self.folder / "none.db"], "none.db"),
                             (["--space", space, "--csv", "/no/where.csv"], "/no")):
             refused = self.run_tune("prior", *words)
-            self.assertNotEqual(refused.returncode, 0)
+            self.assertEqual(refused.returncode, 2)
             self.assertIn(said, refused.stderr)
             self.assertEqual(refused.stderr.count("\n"), 1)
 

@@ -148,6 +148,9 @@ class Matrix(RunCase):
 
     def test_bad_input(self):
         self.refused(self.story("--export", "x.csv"), 2, "--export: needs --matrix")
+        for words in (["--seconds", 1], ["--no-lock"]):
+            self.refused(self.story(*words), 2, f"{words[0]} requires --matrix")
+        self.refused(self.story("--keep-failed", self.folder), 2, "--keep-failed requires --trace-layers")
         self.refused(self.story("--matrix", "--use", "argmax: row THREADS=3"), 2, "domain: THREADS=3")
 
 

@@ -254,6 +254,24 @@ TEST_P(ScaledGemmNvidia, IsRight) {
   test::expect_right(operation, problem, plan, c.config, 1, test::device("hip-host:0"));
 }
 
+// Threads store 32 of 96, 160 or 224 columns at a time, which took 3.4 us of 25 on an H200.
+TEST(ScaledGemmDefaults, StoreManyColumnsByCopiesWhereThreadsStoreFew) {
+  const Operation& operation = built_in("scaled_gemm");
+  const DeviceInfo device = architecture_info("sm_90").value();
+  for (const std::int64_t n : {12160, 12161}) {
+    const Problem problem =
+        catalog().read(fmt::format("scaled_gemm dtype=bf16 out=bf16 m=604 n={} k=464", n)).value();
+    int narrow = 0;
+    for (const Config& config :
+         operation.variant("tma").defaults(operation.shape(problem), device)) {
+      if (config["BN"] <= 64 || config["BN"] % 64 == 0) continue;
+      EXPECT_EQ(config["STORE"], n % 8 == 0 ? 1 : 0) << config.text();
+      ++narrow;
+    }
+    EXPECT_GT(narrow, 0);
+  }
+}
+
 TEST(ScaledGemmRows, PairsOfWorkgroupsShareKByDefaultWhereRowsAreFew) {
   const DeviceInfo gpu = architecture_info("sm_90").value();
   const Operation& operation = built_in("scaled_gemm");

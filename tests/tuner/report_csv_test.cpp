@@ -130,6 +130,8 @@ TEST(ReportCsv, DamageIsToldWithItsLine) {
               std::string::npos)
         << bad;
   }
+  EXPECT_NE(failure(with("12.5 12.25", "12.5 -1")).find("samples_us: -1 is not a time"),
+            std::string::npos);
   EXPECT_NE(failure("op,us\n").find("other columns"), std::string::npos);
   EXPECT_NE(read_csv(folder.path() / "none.csv").failure().message.find("No such file"),
             std::string::npos);

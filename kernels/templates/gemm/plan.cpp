@@ -188,8 +188,9 @@ std::vector<Division> divisions_of_tiles(const Shape& shape, const Config& c) {
                              {"lines of tiles", lines, c["SWIZZLE"], "SWIZZLE"}};
   if (shape.gated) list[1] = {"n of gates and ups", shape.n, c["BN"] / 2, ""};
   if (c.has("SPLIT")) list.push_back({"slices", ceil_div(shape.k, c["BK"]), c["SPLIT"], "", never});
-  if (c.has("FOLD")) {  // slices of a cluster add up shares of a tile's rows
-    list.push_back({"rows of slices", c["BM"], c["FOLD"] == 2 ? c["SPLIT"] : 1, "", never});
+  if (c.has("FOLD") && c.variant != "tiled") {  // slices of a cluster add up shares of rows
+    const bool shared = c["FOLD"] == 2;
+    list.push_back({"rows of slices", shared ? c["BM"] : 0, shared ? c["SPLIT"] : 1, "", never});
   }
   return list;
 }

@@ -16,10 +16,9 @@ namespace greta::kernels::gemm {
 LaunchWork work_of_tiles(const Shape& shape, const Config& config);
 
 /// Returns the cycles in which a workgroup stores a tile of BM x BN and multiplies nothing, on
-/// NVIDIA's sm_90, where a multiprocessor stores an element in `stored` cycles, to which those of
-/// its activation are added, times `lone`: what these take longer where few waves compute them at
-/// the same time. Slices are stored as add_folding() says, and those of a cluster share the
-/// activations.
+/// NVIDIA's sm_90, where a multiprocessor stores an element in `stored` cycles. An activation adds
+/// cycles of its own, `lone` times as many where few waves compute it at the same time. Slices are
+/// stored as add_folding() says, and those of a cluster share the activations.
 double tail_of_tile(const Shape& shape, const Config& config, double stored, double lone);
 /// Returns whether lines of an operand do not start with lines of the cache, so that each is
 /// fetched from two of them.

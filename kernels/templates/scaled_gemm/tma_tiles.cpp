@@ -33,7 +33,7 @@ std::int64_t tile_columns(const Shape& shape, const Config& config) {
 
 bool stores_narrow(const Shape& shape, const Config& config) {
   const std::int64_t columns = tile_columns(shape, config);
-  return columns > 64 && columns % 64 != 0;
+  return columns > 64 && columns % 64 == 32;
 }
 
 bool folds_in_cluster(const Config& config) {

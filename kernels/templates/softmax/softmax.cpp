@@ -137,8 +137,8 @@ Operation make_softmax() {
       "(6 + 3 |d|) 2u of an exponential whose distance to the row's largest element is d; the mean "
       "over the row of (3 (1 + m) + 3 |d|) 2u for the sum's terms and (11 + 2 m) u for adding "
       "them, m = 17 + max(8, cols / 256) merges of partial sums; 7u for dividing; a rounding of "
-      "each scaled or masked element, but for one that is small beside its mask; u = 2^-24; the "
-      "output's rounding";
+      "each scaled or masked element, but for one below 2^-53 of its mask; u = 2^-24; the output's "
+      "rounding";
   t.check = check;
   t.work = work;
   t.harden = harden;

@@ -24,7 +24,7 @@ class InputFile {
   std::uint64_t size() const { return size_; }
 
   /// Returns the file's content from the start. Fails with `invalid_argument` if there are more
-  /// than `most_bytes`, if the size is known before reading, and with `io` if it can't be read.
+  /// than `most_bytes`, before reading if the size is known. Fails with `io` if it can't be read.
   Result<std::string> read(std::uint64_t most_bytes) const;
 
  private:

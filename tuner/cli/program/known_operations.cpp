@@ -173,16 +173,19 @@ Catalog known_operations() {
 
 void add_carried(const TunedDb& db) {
   known_operations();  // those of folders come first
-  for (const CarriedKernel& kernel : db.contents().kernels) {
+  for (const CarriedKernel& kernel : db.kernels()) {
     if (known().catalog.find(kernel.name) != nullptr) continue;
     auto file = read_kernel_file(kernel.description, kernel.files);
     auto operation =
         file ? load_described(*file, {}, no_reference()) : Result<Operation>(file.failure());
-    if (operation) {
-      add(*std::move(operation), *std::move(file));
-    } else {
+    if (!operation) {
       log(LogLevel::warning, "the database's {}; this kernel is omitted",
           operation.failure().message);
+    } else if (operation->name != kernel.name) {
+      log(LogLevel::warning, "the database's kernel {} is a description of {}; it is omitted",
+          kernel.name, operation->name);
+    } else {
+      add(*std::move(operation), *std::move(file));
     }
   }
 }

@@ -299,8 +299,7 @@ void add_generate_options(CLI::App& app, Action& action) {
   add_templates_option(app);
   CLI::Option* const matrix = app.get_option("--matrix");
   app.add_option("--export", options->matrix.export_file,
-                 "With --matrix: append rows to a CSV file")
-      ->needs(matrix);
+                 "With --matrix: append rows to a CSV file");
   app.add_flag("--no-lock", options->matrix.no_lock,
                "With --matrix: don't wait for another tool that measures on the same card")
       ->needs(matrix);
