@@ -335,6 +335,8 @@ class Dealer {
     deep_.reset();
     if (uniform_below(random_, 3) == 0) deep_ = static_cast<std::size_t>(random_());
     const bool usual = uniform_below(random_, 3) == 0;
+    // Rare values are drawn until they are valid, so that others have few of the valid problems.
+    const bool sought = uniform_below(random_, 2) == 0;
     if (auto problem = of_another(kind)) {
       if (compare(kind, *std::move(problem), std::nullopt, best) == Drawn::compared) ++found;
     }
@@ -343,7 +345,7 @@ class Dealer {
       const bool rarely_valid = drawn >= few && 50 * i < drawn;
       const auto aimed = aim_of(drawn);
       const std::int64_t part = aimed ? aimed->value : 0;
-      auto rare = drawn % 3 == 1 ? draw_rare(kind, part) : std::nullopt;
+      auto rare = sought && drawn % 3 == 1 ? draw_rare(kind, part) : std::nullopt;
       Problem problem =
           rare ? *std::move(rare)
                : random_problem(operation_, kind.types, draw_attributes(kind.variant, usual), {},

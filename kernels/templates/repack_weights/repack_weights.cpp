@@ -384,6 +384,7 @@ Operation make_repack_weights() {
              {{1000, 1024}, {{"packing", "gptq"}, {"weights", "int8"}}},
              {{4096, 4096}, {{"packing", "rows"}, {"to", "panels"}}},
              {{4096, 4096}, {{"packing", "rows"}, {"weights", "f16"}, {"to", "panels"}}},
+             {{4096, 4096}, {{"packing", "rows"}, {"weights", "mxfp4"}, {"to", "panels"}}},
              {{4096, 4096}, {{"zeros", "groups"}, {"to", "panels"}}}};
   t.check = repack_weights::check;
   t.shape = [](const Problem& problem) { return ProblemShape(repack_weights::shape_of(problem)); };
