@@ -335,8 +335,8 @@ class Dealer {
     deep_.reset();
     if (uniform_below(random_, 3) == 0) deep_ = static_cast<std::size_t>(random_());
     const bool usual = uniform_below(random_, 3) == 0;
-    // Rare values are drawn until they are valid, so that others have few of the valid problems.
-    const bool sought = uniform_below(random_, 2) == 0;
+    // Rare values are drawn until they are valid, which leaves few other problems where few are.
+    const bool sought = operation_.variant(kind.variant).paths && uniform_below(random_, 2) == 0;
     if (auto problem = of_another(kind)) {
       if (compare(kind, *std::move(problem), std::nullopt, best) == Drawn::compared) ++found;
     }

@@ -29,12 +29,12 @@ std::vector<Candidate> sample_candidates(const Operation& operation, const Probl
 /// attribute, except that in a third of the problems most attributes have their default. Within a
 /// combination, choices with uncovered features are preferred: values of parameters and attributes,
 /// and extents that leave parts incomplete (kernels/sampling/coverage.hpp); and such with other
-/// numbers of parts or pairs of options (Novelty). For half of the choices, a third of the problems
-/// that are compared have a value of an attribute that few choices have (RareValues). In a third of
-/// the choices, many parts of one division come first. Uncovered pairs of parameter values break
-/// ties. Equal seeds give equal choices. If `variant` is not empty, draws only from that variant.
-/// The operation and the device must outlive it. Returns a function that draws the next one, or
-/// std::nullopt if no problem has a valid configuration.
+/// numbers of parts or pairs of options (Novelty). For half of the choices of variants with
+/// paths, a third of the problems that are compared have a value of an attribute that few choices
+/// have (RareValues). In a third of the choices, many parts of one division come first. Uncovered
+/// pairs of parameter values break ties. Equal seeds give equal choices. If `variant` is not empty,
+/// draws only from that variant. The operation and the device must outlive it. Returns a function
+/// that draws the next one, or std::nullopt if no problem has a valid configuration.
 std::function<std::optional<Candidate>()> candidate_source(const Operation& operation,
                                                            const DeviceInfo& device,
                                                            std::string_view variant,
