@@ -336,7 +336,8 @@ class Dealer {
     if (uniform_below(random_, 3) == 0) deep_ = static_cast<std::size_t>(random_());
     const bool usual = uniform_below(random_, 3) == 0;
     // Rare values are drawn until they are valid, which leaves few other problems where few are.
-    const bool sought = operation_.variant(kind.variant).paths && uniform_below(random_, 2) == 0;
+    const bool has_paths = operation_.variant(kind.variant).paths != nullptr;
+    const bool sought = has_paths && uniform_below(random_, 2) == 0;
     if (auto problem = of_another(kind)) {
       if (compare(kind, *std::move(problem), std::nullopt, best) == Drawn::compared) ++found;
     }
@@ -352,7 +353,7 @@ class Dealer {
                                 random_, part);
       if (rarely_valid || drawn % 4 == 0 || (found == 0 && drawn > draws / 2))
         drop_refused_attributes(operation_, problem);
-      if (operation_.variant(kind.variant).paths && drawn % 2 == 0) make_whole(problem);
+      if (has_paths && drawn % 2 == 0) make_whole(problem);
       const Drawn result = compare(kind, std::move(problem), aimed, best);
       if (result != Drawn::invalid) ++i;
       if (result == Drawn::compared) ++found;
