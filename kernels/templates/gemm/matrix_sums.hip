@@ -11,13 +11,9 @@
 #include "common/cluster.hip"
 #endif
 
-// Columns that a wave stores at a time.
+// Columns that a wave stores at a time: few where elements of a residual take a register each.
 #if !defined(SUM_COLUMNS)
-#define SUM_COLUMNS 64
-#endif
-// Whether the residual is loaded while the columns before it are stored, to further registers.
-#if !defined(RESIDUAL_AHEAD)
-#define RESIDUAL_AHEAD 0
+#define SUM_COLUMNS (HAS_RESIDUAL && STORE_VEC == 1 ? 32 : 64)
 #endif
 
 // Hands the wave's sums, a unit of neighbours in a row at a time, to `put`. They go through shared
@@ -111,20 +107,20 @@ struct PutSums {
     if (row < args.m) put_partial_unit(args, block_z(), row, col, sum);
   }
 };
-#elif RESIDUAL_AHEAD && STORE_VEC == 4
-// Stores elements of C.
+#elif HAS_RESIDUAL
+// Stores elements of C. The residual is loaded while the columns before are stored.
 struct PutSums {
-  typedef Residual<4> Loaded;
+  typedef Residual<unit_columns> Loaded;
 
   const Arguments& args;
 
   GRETA_DEVICE bool inside(u32 row, u32 col) const { return row < args.m && col < args.n; }
   GRETA_DEVICE Loaded load(u32 row, u32 col) const {
     Loaded loaded = {};
-    if (inside(row, col)) loaded = load_residual<4>(args, row, col);
+    if (inside(row, col)) loaded = load_residual<unit_columns>(args, row, col);
     return loaded;
   }
-  GRETA_DEVICE void operator()(u32 row, u32 col, const float (&sum)[4], const Loaded& loaded) const {
+  GRETA_DEVICE void operator()(u32 row, u32 col, const float (&sum)[unit_columns], const Loaded& loaded) const {
     if (inside(row, col)) put_pack(args, row, col, sum, loaded);
   }
 };

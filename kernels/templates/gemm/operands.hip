@@ -274,6 +274,36 @@ GRETA_DEVICE void put4(const Arguments& args, u32 row, u32 col, const float (&su
   });
 }
 
+// The residual of four neighbours of a row, as they are stored; nothing is loaded past the edge.
+#if HAS_RESIDUAL
+struct Residual4 {
+  Residual<unit_columns> unit[4 / unit_columns];
+
+  GRETA_DEVICE void load(const Arguments& args, u32 row, u32 col) {
+    GRETA_UNROLL
+    for (u32 i = 0; i < 4 / unit_columns; ++i) {
+      const u32 first = col + i * unit_columns;
+      unit[i] = {};
+      if (row < args.m && first < args.n) unit[i] = load_residual<unit_columns>(args, row, first);
+    }
+  }
+};
+GRETA_DEVICE void put4(const Arguments& args, u32 row, u32 col, const float (&sum)[4],
+                       const Residual4& residual) {
+  each_unit(col, sum, [&](u32 first, const float(&unit)[unit_columns]) {
+    if (first < args.n) put_pack(args, row, first, unit, residual.unit[(first - col) / unit_columns]);
+  });
+}
+#else
+struct Residual4 {
+  GRETA_DEVICE void load(const Arguments&, u32, u32) {}
+};
+GRETA_DEVICE void put4(const Arguments& args, u32 row, u32 col, const float (&sum)[4],
+                       const Residual4&) {
+  put4(args, row, col, sum);
+}
+#endif
+
 // Columns of the partial sums: with NORM, each tile of gemv has one more than the product for its
 // sum of squares.
 GRETA_DEVICE u32 partial_cols(const Arguments& args) {

@@ -86,6 +86,34 @@ GRETA_DEVICE void add_in_cluster(const Arguments& args, u8* shared, u32 row, u32
 constexpr u32 inbox_bytes = 0, received_later = 0;
 #endif
 
+// Stores the thread's sums, or with slices leaves its share of them. The residual of several pieces is
+// loaded before the first of these is stored.
+GRETA_DEVICE void put_pieces(const Arguments& args, u32 row, u32 col, const Sums& sums) {
+#if SPLIT > 1
+  GRETA_UNROLL
+  for (u32 i = 0; i < pieces; ++i) {
+    const Piece piece(sums, i, row, col);
+    if (piece.row < args.m) put_partial4(args, block_z(), piece.row, piece.col, piece.sum);
+  }
+#else
+  constexpr u32 together = smaller(pieces, 8);
+  GRETA_UNROLL
+  for (u32 first = 0; first < pieces; first += together) {
+    Residual4 residual[together];
+    GRETA_UNROLL
+    for (u32 i = first; i < smaller(pieces, first + together); ++i) {
+      const Piece piece(sums, i, row, col);
+      residual[i - first].load(args, piece.row, piece.col);
+    }
+    GRETA_UNROLL
+    for (u32 i = first; i < smaller(pieces, first + together); ++i) {
+      const Piece piece(sums, i, row, col);
+      if (piece.row < args.m) put4(args, piece.row, piece.col, piece.sum, residual[i - first]);
+    }
+  }
+#endif
+}
+
 // `tile`: that of the workgroup; row and col: this thread's first ones. `shared`: the inbox, and
 // after it the tiles, which nobody reads or writes any more.
 GRETA_DEVICE void put_tile(const Arguments& args, u8* shared, Position tile, u32 row, u32 col,
@@ -93,16 +121,7 @@ GRETA_DEVICE void put_tile(const Arguments& args, u8* shared, Position tile, u32
 #if FOLD == 2
   add_in_cluster(args, shared, row, col, sums);
 #else
-  GRETA_UNROLL
-  for (u32 i = 0; i < pieces; ++i) {
-    const Piece piece(sums, i, row, col);
-    if (piece.row >= args.m) continue;
-#if SPLIT > 1
-    put_partial4(args, block_z(), piece.row, piece.col, piece.sum);
-#else
-    put4(args, piece.row, piece.col, piece.sum);
-#endif
-  }
+  put_pieces(args, row, col, sums);
 #endif
 #if FOLD == 1
   u32* const counter = args.counters + block_index<THREADS>();

@@ -62,7 +62,6 @@ GRETA_DEVICE void team_barrier() { partial_sync<THREADS>(1); }
 #include "gemm/packed_sums.hip"
 #else
 #define SUM_COLUMNS (RESIDENT ? 32 : 64)
-#define RESIDUAL_AHEAD HAS_RESIDUAL
 #include "gemm/matrix_sums.hip"
 #endif
 #if !PACKED

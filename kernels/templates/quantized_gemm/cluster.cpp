@@ -62,6 +62,11 @@ std::int64_t shared_bytes(const Shape& shape, const Config& c) {
   return rows + zeros + std::int64_t{c["WAVES"]} * c["TN"] * tile + (split > 1 ? 16 : 0);
 }
 
+/// Returns the KiB of a kernel's code, by those of NVRTC for sm_90.
+double code_kib(const Config& c) {
+  return 6 + c["TN"] * (1.5 + 2.1 * c["UNROLL"]);
+}
+
 /// Returns the 32-bit registers of sums and of units in flight.
 auto registers_of(const Shape& shape, const auto& c) {
   const Layout layout = layout_of(shape);
@@ -176,7 +181,7 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   work.workgroups = static_cast<double>(ceil_div(shape.products(), columns_of(config))) * split;
   work.threads = static_cast<double>(config["WAVES"] * device.subgroup_size);
   work.shared_bytes = static_cast<double>(shared_bytes(shape, config));
-  work.registers = static_cast<double>(registers_of(shape, config) + 50);
+  work.registers = static_cast<double>(registers_of(shape, config) + 30 + 20 * config["TN"]);
   work.matrix_flops = core_side * columns * k * eights;
   work.vector_flops = columns * k * 3;
   work.read_bytes = columns * k * weight + m * k * 2;
@@ -193,11 +198,17 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
     // Units that clusters leave idle (measured on an H200; not with groups of 128).
     work.usable_units = usable_by_clusters(device, config["SPLIT"]);
   }
-  work.ahead_bytes = static_cast<double>(config["WAVES"] * config["UNROLL"] * config["TN"] *
-                                         core_side * core_unit) *
-                     weight;
-  work.steps = std::max(1.0, columns * k * weight / work.ahead_bytes);
+  work.vector_flops *= time_of_code(device, code_kib(config));
+  const double of_weights = columns * k * weight;
+  const double ahead = static_cast<double>(config["WAVES"] * config["UNROLL"] * config["TN"] *
+                                           core_side * core_unit) *
+                       weight;
+  work.ahead_bytes =
+      work.read_bytes / (of_weights / ahead + rounds_of_rows(shape, work.threads, k));
+  work.steps = std::max(1.0, of_weights / ahead);
   work.barriers = 2 + (split > 1 ? 4 : 0);
+  // What waves send each other, which no loads overlap (fitted to times of an H200).
+  work.tail_cycles = 400 * config["WAVES"] * config["TN"];
   work.unique_bytes = least_bytes(shape);
   return {work};
 }

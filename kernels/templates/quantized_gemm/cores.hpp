@@ -26,4 +26,12 @@ inline bool has_cores(const Shape& shape, const DeviceInfo& device) {
              [&](const MatrixOperation& o) { return o.input == shape.in && o.m == core_side; });
 }
 
+/// Returns how often a workgroup's threads wait while they copy k elements of all rows of A to
+/// shared memory, of which each has some vectors of eight in flight; a wait takes twice what other
+/// loads' do (fitted to times of an H200).
+inline double rounds_of_rows(const Shape& shape, double threads, double k) {
+  const double in_flight = shape.norm ? 1 : shape.few_rows() ? 2 : 4;
+  return 2 * static_cast<double>(shape.m) * k / 8 / (threads * in_flight);
+}
+
 }  // namespace greta::kernels::quantized_gemm

@@ -149,12 +149,10 @@ std::int64_t estimated_registers(const Shape& shape, const DeviceInfo& device, c
          c["UNROLL"] * c["TN"] * unit_registers(shape, device) + kept + 40;
 }
 
-/// Returns how much longer instructions of a kernel take whose loop exceeds NVIDIA's caches of
-/// instructions: its KiB are those of NVRTC for sm_90.
-double time_of_code(const DeviceInfo& device, const Config& c) {
-  if (device.vendor != "NVIDIA") return 1;
-  const double tiles = c["RT"] * c["TN"], kib = 5 + 2.6 * tiles + c["UNROLL"] * (2.6 + tiles);
-  return 1 + std::max(0.0, kib / 16 - 1);
+/// Returns the KiB of a kernel's loop, by those of NVRTC for sm_90.
+double code_kib(const Config& c) {
+  const double tiles = c["RT"] * c["TN"];
+  return 5 + 2.6 * tiles + c["UNROLL"] * (2.6 + tiles);
 }
 
 KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& config) {
@@ -174,11 +172,15 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   work.shared_bytes = waves * side * (side + 8) * 4;
   work.registers = static_cast<double>(estimated_registers(shape, device, config));
   work.matrix_flops = 2 * rows * columns * k * products;
-  work.vector_flops =
-      (columns * k * 4 + rows * columns * k / unit * 2 * products) * time_of_code(device, config);
+  // Instructions for each weight, fitted to times of an H200: short segments take more.
+  const double of_weight = unit_of(shape) == segment ? 10 : 3;
+  work.vector_flops = columns * k * (of_weight + rows / unit * 2 * products) *
+                      time_of_code(device, code_kib(config));
   const double of_weights = columns * k * (weight + scale_bytes(shape));
-  const double of_a = rows * k * bytes_of(shape.in, 1);
-  work.read_bytes = of_weights + of_a;
+  // Lanes past the last row repeat it: they load, but nothing else.
+  const double loaded_rows = shape.few_rows() ? 8 : rows;
+  const double of_a = loaded_rows * k * bytes_of(shape.in, 1);
+  work.read_bytes = of_weights + of_a * std::min(1.0, static_cast<double>(shape.m) / loaded_rows);
   work.written_bytes = rows * columns * bytes_of(shape.out, 1);
   work.loads = columns * k * weight / (unit_of(shape) == segment ? 4 : 16) + of_a / 16;
   // Elements of A are loaded when a unit is multiplied, whatever UNROLL is, but from caches.

@@ -127,6 +127,10 @@ double scale_bytes(const Shape& shape) {
   return (bytes_of(shape.scales(), 1.0) + (shape.zeros ? 1 : 0)) / static_cast<double>(shape.group);
 }
 
+double time_of_code(const DeviceInfo& device, double kib) {
+  return device.vendor == "NVIDIA" ? 1 + std::max(0.0, kib / 16 - 1) : 1;
+}
+
 double least_bytes(const Shape& shape) {
   const auto m = static_cast<double>(filled_lines(shape, 1)), n = static_cast<double>(shape.n);
   const auto k = static_cast<double>(shape.k);

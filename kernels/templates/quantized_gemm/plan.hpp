@@ -53,6 +53,9 @@ LaunchPlan plan_of_tiles(const Shape& shape, const DeviceInfo& device, const Con
 double bytes_of_load(const Shape& shape, double otherwise);
 /// Returns the bytes of scales and zero points for each weight, of those beside B.
 double scale_bytes(const Shape& shape);
+/// Returns how much longer instructions take of a kernel whose loop of `kib` KiB exceeds NVIDIA's
+/// caches of instructions.
+double time_of_code(const DeviceInfo& device, double kib);
 /// Returns the bytes that the launches of a configuration read and write at least.
 double least_bytes(const Shape& shape);
 

@@ -108,13 +108,18 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   const auto rows = static_cast<double>(config["RT"] * core_side), k = static_cast<double>(shape.k);
   const double columns = columns_of_block(shape, device, config);
   const double tiles = tiles_of_block(columns, config);
-  LaunchWork work = work_of_ring(shape, device, config, shared_bytes(shape, config), rows,
-                                 tiles * rows * k * bytes_of(shape.in, 1));
+  const double of_a = static_cast<double>(shape.m) * k * bytes_of(shape.in, 1);
+  LaunchWork work = work_of_ring(shape, device, config, shared_bytes(shape, config), rows, of_a);
+  const double of_weights = work.read_bytes - of_a;
+  const double read_rows = rows_of_a(shape) <= 8 ? 8 : rows;
+  work.shared_traffic = 2 * of_weights + of_a + tiles * read_rows * k * bytes_of(shape.in, 1);
+  work.ahead_bytes =
+      work.read_bytes / (of_weights / work.ahead_bytes + rounds_of_rows(shape, work.threads, k));
   work.registers = static_cast<double>(config["RT"] * config["TN"] *
                                            (2 * core_side * core_side / device.subgroup_size) +
                                        16 * config["TN"] + 64);
   work.matrix_flops = 2 * rows * columns * k;
-  work.vector_flops = columns * k * 1.5;
+  work.vector_flops = columns * k * 1.5 * time_of_code(device, 8 + 6.0 * config["TN"]);
   work.barriers = tiles * config["RT"] * config["TN"];
   return {work};
 }
