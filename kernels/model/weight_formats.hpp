@@ -57,6 +57,11 @@ constexpr bool in_blocks(WeightFormat format) {
   return traits(format).blocks.has_value();
 }
 
+/// Returns whether blocks have further blocks with scales of their own.
+constexpr bool in_super_blocks(WeightFormat format) {
+  return format == WeightFormat::q4_k || format == WeightFormat::q6_k;
+}
+
 /// Returns the length of the only groups that a format has beside its weights; 0: groups have one
 /// of several lengths, or there are none.
 constexpr std::int64_t only_group(WeightFormat format) {

@@ -189,10 +189,10 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   work.shared_traffic = m * k * 2 + columns / core_side * core_side * k * 2;
   work.loads = work.read_bytes / 16;
   if (shape.group < core_unit) {
-    // Scaled sums of each group, rows that are read for each eight, and pieces of fewer than 16
-    // bytes.
+    // Scaled sums of each group (fitted to times of an H200), rows that are read for each eight,
+    // and pieces of fewer than 16 bytes.
     const double piece = static_cast<double>(layout.piece), usual = shape.few_rows() ? 1 : 2;
-    work.vector_flops += columns * k * eights * static_cast<double>(layout.spans()) / 8;
+    work.vector_flops += columns * k * eights * static_cast<double>(layout.spans()) / 2;
     work.shared_traffic = m * k * 2 + columns * k * 2 * eights / usual;
     work.loads += columns * k * (1 / piece - traits(shape.format).bits / 128.0);
     // Units that clusters leave idle (measured on an H200; not with groups of 128).

@@ -242,6 +242,11 @@ std::vector<Division> divisions(const Shape& shape, const Config& config) {
           {"slices", shape.k / chunk, config["SPLIT"], "", never}};  // 2 and 4 have rarely a rest
 }
 
+/// Returns the KiB of a kernel's loop, as they fit times of an H200.
+double code_kib(const Config& c) {
+  return 3 + c["TN"] * c["UNROLL"] * (1.5 + 0.5 * c["ROWS"]);
+}
+
 KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& config) {
   const double rows = config["ROWS"], columns = static_cast<double>(width_of(config));
   const double threads = config["THREADS"], split = config["SPLIT"];
@@ -261,6 +266,7 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   // A weight costs its integer, its conversion and a difference, and a product for each row.
   work.vector_flops = columns * k * (2 * rows + 5);
   if (shape.norm) work.vector_flops += (3 * rows + 1) * k * config["COLS"];
+  work.vector_flops *= time_of_code(device, code_kib(config));
   const double a_bytes = bytes_of(shape.in, 1);
   work.read_bytes =
       columns * k * (weight + scale_bytes(shape)) + rows_of_a * k * copies_of_a * a_bytes;

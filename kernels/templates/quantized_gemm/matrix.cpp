@@ -163,8 +163,7 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   const double weight =
       static_cast<double>(row_bytes(shape.format, shape.k)) / static_cast<double>(shape.k);
   // Products for each weight, with ones or zeros among them, and sums that are scaled.
-  const bool twice = shape.format == WeightFormat::q4_k || shape.format == WeightFormat::q6_k;
-  const double products = twice ? 2 : 1;
+  const double products = in_super_blocks(shape.format) ? 2 : 1;
   LaunchWork work;
   work.workgroups = static_cast<double>(ceil_div(shape.products(), config["TN"] * side) *
                                         filled_lines(shape, config["RT"] * side));
@@ -173,7 +172,8 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   work.registers = static_cast<double>(estimated_registers(shape, device, config));
   work.matrix_flops = 2 * rows * columns * k * products;
   // Instructions for each weight, fitted to times of an H200: short segments take more.
-  const double of_weight = unit_of(shape) == segment ? 10 : 3;
+  const bool short_segments = unit_of(shape) == segment;
+  const double of_weight = shape.format == WeightFormat::q6_k ? 18 : short_segments ? 10 : 3;
   work.vector_flops = columns * k * (of_weight + rows / unit * 2 * products) *
                       time_of_code(device, code_kib(config));
   const double of_weights = columns * k * (weight + scale_bytes(shape));

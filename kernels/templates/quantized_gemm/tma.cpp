@@ -384,13 +384,16 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   // Of groups, latencies have a part of what decoding costs. A weight that is rounded takes half an
   // instruction for it.
   const double scaling = rounds ? 0.5 : (blocks ? 2 * of_weight : 1) * bm / scaled;
-  work.vector_flops = work.steps * bn * step * ((blocks ? 3 : 2) + scaling);
+  const double decoding = in_super_blocks(shape.format) ? 8 : blocks ? 3 : 2;
+  work.vector_flops = work.steps * bn * step * (decoding + scaling);
   work.warpgroups = true;
   work.overlapped = config["GROUPS"] > 1;
   work.read_bytes = work.steps * step * (bm * 2 + bn * weight);
   const double written = shape.gated() ? bn / 2 : bn;
   work.written_bytes = bm * written * bytes_of(shape.out, 1.0) / split;
-  work.shared_traffic = work.steps * step * (bm * 2 + bn * weight * 9 + bn / 64 * bm * 2);
+  // Lanes read narrow pieces of weights of fewer than 8 bits.
+  const double reads = traits(shape.format).bits < 8 ? 9 : 4.5;
+  work.shared_traffic = work.steps * step * (bm * 2 + bn * weight * reads + bn / 64 * bm * 2);
   // Without boxes, a lane loads pairs of bytes of blocks.
   work.loads = 3 * work.steps + (box_bytes(shape) == 0 ? work.steps * step * bn * weight / 2 : 0);
   work.barriers = latencies(shape, config, work.steps);
