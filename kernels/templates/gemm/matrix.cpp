@@ -276,7 +276,7 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   work.overlapped = config["STAGES"] > 1;
   work.ahead_bytes = config["ASYNC"] != 0 ? step * std::max(1, config["STAGES"] - 1) : step;
   if (kernel.offers_warpgroups()) {  // fitted as in tma.cpp
-    const double stored = shape.residual ? 0.7 : 0.16;
+    const double stored = shape.residual ? 0.35 : 0.16;
     work.tail_cycles = tail_of_tile(shape, config, stored, 1);
   }
   if (config["FOLD"] != 0) add_folding(work, config, config["FOLD"] == 1);

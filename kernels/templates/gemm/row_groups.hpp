@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 
 #include "kernels/model/expression.hpp"
@@ -43,6 +44,18 @@ auto launched_lines(const RowGroups& rows, const Height& height) {
 /// Returns the lines of tiles that have rows, for groups of equal length.
 inline std::int64_t filled_lines(const RowGroups& rows, std::int64_t height) {
   return rows.groups * ceil_div(rows.rows_of_group(), height);
+}
+/// Returns the lines of tiles that have rows, in the mean: of groups with 3/4 to 5/4 of the mean
+/// number of these.
+inline double expected_lines(const RowGroups& rows, std::int64_t height) {
+  if (!rows.grouped()) return static_cast<double>(filled_lines(rows, height));
+  constexpr int samples = 16;
+  const auto mean = static_cast<double>(rows.rows_of_group());
+  double lines = 0;
+  for (int i = 0; i < samples; ++i) {
+    lines += std::ceil(mean * (0.75 + 0.5 * (i + 0.5) / samples) / static_cast<double>(height));
+  }
+  return lines / samples * static_cast<double>(rows.groups);
 }
 
 }  // namespace greta::kernels::gemm

@@ -268,8 +268,8 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   LaunchWork work = work_of_tiles(shape, loads);
   // Clusters at the edges have workgroups without a tile.
   work.workgroups =
-      static_cast<double>(filled_lines(shape, std::int64_t{config["BM"]} * config["CLUSTER_M"]) *
-                          TmaKernel::clusters_along_n(shape, config) * config["CLUSTER_M"] *
+      expected_lines(shape, std::int64_t{config["BM"]} * config["CLUSTER_M"]) *
+      static_cast<double>(TmaKernel::clusters_along_n(shape, config) * config["CLUSTER_M"] *
                           config["CLUSTER_N"] * config["SPLIT"]);
   work.loads /= 64;  // one instruction for a box
   work.read_bytes = work.steps * bk * 2 *

@@ -374,7 +374,8 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   const bool rounds = config["ROUND"] != 0;
   const double of_weight = shape.format == WeightFormat::q4_k && !rounds ? 2 : 1;
   LaunchWork work;
-  work.workgroups = static_cast<double>(filled_tiles(shape, config)) * split;
+  work.workgroups = expected_lines(shape, config["BM"]) *
+                    static_cast<double>(tiles_along_n(shape, config)) * split;
   work.threads = static_cast<double>(threads_of(config, device.subgroup_size));
   work.shared_bytes = static_cast<double>(shared_bytes(shape, config));
   work.registers = static_cast<double>(
@@ -403,7 +404,7 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   }
   work.ahead_bytes = work.read_bytes / work.steps * (config["STAGES"] - 1.5);
   if (config["RESIDENT"] != 0) {
-    const auto lines = static_cast<double>(filled_lines(shape, config["BM"]));
+    const double lines = expected_lines(shape, config["BM"]);
     make_resident(work, static_cast<double>(busy_workgroups(device)), 5,
                   std::min(1.0, lines / static_cast<double>(tiles_along_m(shape, config))));
   }

@@ -83,17 +83,6 @@ bool has_blocks(const Shape& shape, const Config& c) {
   return columns <= scale_block + std::gcd(columns, scale_block);
 }
 
-double expected_lines(const Shape& shape, std::int64_t height) {
-  if (!shape.grouped()) return static_cast<double>(filled_lines(shape, height));
-  constexpr int samples = 16;
-  const auto rows = static_cast<double>(shape.rows_of_group());
-  double lines = 0;
-  for (int i = 0; i < samples; ++i) {
-    lines += std::ceil(rows * (0.75 + 0.5 * (i + 0.5) / samples) / static_cast<double>(height));
-  }
-  return lines / samples * static_cast<double>(shape.groups);
-}
-
 namespace {
 
 struct Tile {

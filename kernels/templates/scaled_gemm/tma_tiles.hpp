@@ -33,9 +33,6 @@ std::int64_t clusters_along_n(const Shape& shape, const Config& c);
 /// Returns whether a tile's columns have two blocks of scales at most: with gates, one of these and
 /// one of ups.
 bool has_blocks(const Shape& shape, const Config& c);
-/// Returns the lines of tiles that have rows: of groups with 3/4 to 5/4 of the mean number of
-/// these.
-double expected_lines(const Shape& shape, std::int64_t height);
 
 /// Returns tiles that keep the device busy, those that share most first, with as many stages as
 /// shared memory has room for; of groups of rows, those first that compute the fewest elements.
