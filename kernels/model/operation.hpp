@@ -188,6 +188,9 @@ struct Variant {
   /// Returns sensible untuned configurations, best first. Constraints may reject some of them.
   /// Empty if a later variant is the better default.
   std::function<std::vector<Config>(const ProblemShape&, const DeviceInfo&)> defaults;
+  /// Returns further configurations, in any order: predictions choose among these and the defaults
+  /// (predicted_config). Constraints may reject some of them. Empty: there are none.
+  std::function<std::vector<Config>(const ProblemShape&, const DeviceInfo&)> candidates{};
   /// Returns every extent that the kernels of a valid configuration divide, in the same order for
   /// all configurations. Kernels branch on incomplete parts, so tests must cover both cases.
   std::function<std::vector<Division>(const ProblemShape&, const Config&)> divisions;
@@ -242,6 +245,14 @@ template <typename T, typename WorkOf>
 void set_work(Variant& variant, WorkOf work) {
   variant.work = [work](const ProblemShape& shape, const DeviceInfo& device, const Config& config) {
     return work(shape.as<T>(), device, config);
+  };
+}
+
+/// Sets Variant::candidates likewise.
+template <typename T, typename CandidatesOf>
+void set_candidates(Variant& variant, CandidatesOf candidates) {
+  variant.candidates = [candidates](const ProblemShape& shape, const DeviceInfo& device) {
+    return candidates(shape.as<T>(), device);
   };
 }
 

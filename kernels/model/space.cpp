@@ -417,4 +417,11 @@ std::string Space::reason_of(std::string_view constraint) const {
   return {};
 }
 
+std::vector<Config> combinations(std::string variant, std::vector<Parameter> parameters) {
+  const Space space({{std::move(variant), std::move(parameters), {}}});
+  std::vector<Config> list;
+  for (std::uint64_t i = 0; i < space.count(); ++i) list.push_back(space.at(i));
+  return list;
+}
+
 }  // namespace greta::kernels

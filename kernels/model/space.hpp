@@ -155,4 +155,7 @@ class Space {
   std::unique_ptr<Tables> tables_;
 };
 
+/// Returns all combinations of the parameters' values as configurations of the variant.
+std::vector<Config> combinations(std::string variant, std::vector<Parameter> parameters);
+
 }  // namespace greta::kernels

@@ -33,11 +33,17 @@ class Predictor {
     return config && operation_.variant(config->variant).default_stands;
   }
 
-  Predicted best_default() const {
+  /// Returns the fastest of all defaults and candidates.
+  Predicted best_known() const {
     Predicted best;
+    const auto& shape = prior_.instance().shape();
+    const DeviceInfo& device = prior_.instance().device();
     for (const Variant& variant : operation_.variants) {
-      for (Config& config :
-           variant.defaults(prior_.instance().shape(), prior_.instance().device())) {
+      for (Config& config : variant.defaults(shape, device)) {
+        take_if_faster(std::move(config), 1, best);
+      }
+      if (!variant.candidates) continue;
+      for (Config& config : variant.candidates(shape, device)) {
         take_if_faster(std::move(config), 1, best);
       }
     }
@@ -123,7 +129,7 @@ std::optional<Config> predicted_config(const Operation& operation, const Problem
   }
   const Predictor predictor(operation, problem, device);
   if (predictor.default_stands()) return std::nullopt;
-  const Predicted standard = predictor.best_default();
+  const Predicted standard = predictor.best_known();
   if (standard.config.variant.empty()) return std::nullopt;
   Predicted best = standard;
   for (int change = 0; change < most_changes && best.cost < std::numeric_limits<double>::infinity();

@@ -6,8 +6,8 @@
 
 namespace greta::kernels {
 
-/// Returns the configuration to run where nothing was measured: of the operation's valid defaults
-/// the one that the static prior predicts to be the fastest, changed by one parameter at a time as
+/// Returns the configuration to run where nothing was measured: of the variants' valid defaults and
+/// candidates the one that the static prior predicts to be the fastest, changed by one parameter at a time as
 /// long as that is predicted to gain, and only if all changes together are predicted to gain 10 %
 /// and more. Only a few changes are made, because predictions far from what the templates' authors
 /// chose are less reliable. Nothing where the first default is measured to cost less

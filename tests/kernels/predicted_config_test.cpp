@@ -1,11 +1,12 @@
 // Protects: what is answered without a measurement is a valid configuration that the static prior
-// predicts to be no slower than every default, for operations where that is measured to be better,
-// and nothing where a variant's default is.
+// predicts to be no slower than every default and candidate, for operations where that is measured
+// to be better, and nothing where a variant's default is.
 #include "kernels/prior/predicted_config.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 
 #include "kernels/catalog.hpp"
@@ -18,7 +19,8 @@
 namespace greta::test::predicted_config_test {
 namespace {
 
-/// The least predicted cost of the valid defaults, and whether a configuration is one of them.
+/// The least predicted cost of the valid defaults and candidates, and whether a configuration is
+/// one of them.
 struct Defaults {
   double least = std::numeric_limits<double>::infinity();
   bool has = false;
@@ -28,7 +30,12 @@ Defaults defaults_of(const Operation& operation, const StaticPrior& prior, const
   const Instance& instance = prior.instance();
   Defaults found;
   for (const Variant& variant : operation.variants) {
-    for (const Config& one : variant.defaults(instance.shape(), instance.device())) {
+    auto known = variant.defaults(instance.shape(), instance.device());
+    if (variant.candidates) {
+      std::ranges::copy(variant.candidates(instance.shape(), instance.device()),
+                        std::back_inserter(known));
+    }
+    for (const Config& one : known) {
       if (instance.rejects(one)) continue;
       found.has = found.has || one == config;
       if (const auto cost = prior.cost(one)) found.least = std::min(found.least, *cost);

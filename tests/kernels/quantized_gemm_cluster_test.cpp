@@ -157,7 +157,7 @@ TEST(QuantizedGemmCluster, PiecesFollowTheRows) {
   }
 }
 
-/// Where k is not whole units of 128 weights, `matrix` multiplies short groups.
+/// Where k is not whole units of 128 weights, other variants multiply short groups.
 TEST(QuantizedGemmCluster, IsTheAnswerOfShortGroupsWithoutTuning) {
   DeviceInfo gpu = architecture_info("sm_90").value();
   gpu.compute_units = 132;
@@ -166,7 +166,7 @@ TEST(QuantizedGemmCluster, IsTheAnswerOfShortGroupsWithoutTuning) {
            {"dtype=bf16 out=bf16 group=\"64\" zeros=groups m=3 n=2899 k=3584", "cluster"},
            {"dtype=f16 out=f16 weights=int8 group=\"64\" m=4 n=2048 k=5120", "cluster"},
            {"dtype=f16 out=f16 group=\"32\" m=16 n=4096 k=4096", "cluster"},
-           {"dtype=bf16 out=bf16 group=\"32\" m=5 n=2880 k=2880", "matrix"},
+           {"dtype=bf16 out=bf16 group=\"32\" m=5 n=2880 k=2880", "tma"},
        }) {
     const auto config = kernels::predicted_config(built_in("quantized_gemm"), problem_of(key), gpu);
     ASSERT_TRUE(config) << key;

@@ -162,6 +162,19 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   return configs;
 }
 
+/// Workgroups of several clusters on a compute unit, which compute while others send each other
+/// sums.
+std::vector<Config> candidates(const Shape& shape, const DeviceInfo& device) {
+  if (defaults(shape, device).empty()) return {};
+  std::vector<Config> list = combinations("cluster", {{"WAVES", {8, 4}},
+                                                      {"SHARES", {1, 2}},
+                                                      {"TN", {1, 2}},
+                                                      {"UNROLL", {1, 2, 4}},
+                                                      {"SPLIT", {8, 4, 2}}});
+  std::erase_if(list, [](const Config& config) { return config["TN"] * config["UNROLL"] > 4; });
+  return list;
+}
+
 std::vector<Division> divisions(const Shape& shape, const Config& config) {
   return {{"n", shape.products(), columns_of(config)},
           {"units",
@@ -222,6 +235,7 @@ Variant cluster() {
       "workgroups of a cluster, each with a slice of A in shared memory",
       space, plan, defaults, divisions);
   set_work<Shape>(variant, work);
+  set_candidates<Shape>(variant, candidates);
   return variant;
 }
 

@@ -74,6 +74,13 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   return configs;
 }
 
+std::vector<Config> candidates(const Shape& shape, const DeviceInfo& device) {
+  if (defaults(shape, device).empty()) return {};
+  return combinations(
+      "digits",
+      {{"WAVES", {16, 8}}, {"TN", {1, 2}}, {"STAGES", {2, 3, 4}}, {"RESIDENT", {0, 1, 2}}});
+}
+
 std::vector<Division> divisions(const Shape& shape, const Config& config) {
   constexpr std::int64_t never = 64;  // WAVES does not exceed the pairs
   return {{"n", shape.products(), config["TN"] * core_side},
@@ -102,6 +109,7 @@ Variant digits() {
                           "exactly; workgroups and copies as in stream",
                           space, plan, defaults, divisions);
   set_work<Shape>(variant, work);
+  set_candidates<Shape>(variant, candidates);
   return variant;
 }
 

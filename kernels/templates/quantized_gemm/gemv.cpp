@@ -233,6 +233,19 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   return configs;
 }
 
+/// On NVIDIA GPUs, whose times the static prior was fitted to.
+std::vector<Config> candidates(const Shape& shape, const DeviceInfo& device) {
+  if (device.vendor != "NVIDIA" || device.language != Language::hip || shape.packing) return {};
+  const std::vector<Config> known = defaults(shape, device);
+  return combinations("gemv", {{"THREADS", {128, 64, 32}},
+                               {"COLS", {1, 2, 4}},
+                               {"TN", {2, 4}},
+                               {"ROWS", {known.front()["ROWS"]}},
+                               {"UNROLL", {1, 2}},
+                               {"ACROSS", {0}},
+                               {"SPLIT", {1}}});
+}
+
 std::vector<Division> divisions(const Shape& shape, const Config& config) {
   const std::int64_t lanes = config["THREADS"] / config["COLS"];
   const std::int64_t slice = ceil_div(shape.k / chunk, std::int64_t{config["SPLIT"]}) * chunk;
@@ -292,6 +305,7 @@ Variant gemv() {
       defaults, divisions);
   variant.migrations = {added("ACROSS", 0), added("SPLIT", 1)};
   set_work<Shape>(variant, work);
+  set_candidates<Shape>(variant, candidates);
   return variant;
 }
 

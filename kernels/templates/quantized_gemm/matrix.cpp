@@ -133,6 +133,14 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   return configs;
 }
 
+/// For few rows, of which one line of tiles has all.
+std::vector<Config> candidates(const Shape& shape, const DeviceInfo& device) {
+  if (device.vendor != "NVIDIA" || device.language != Language::hip) return {};
+  if (shape.grouped() || shape.m > side) return {};
+  return combinations("matrix",
+                      {{"WAVES", {16, 8, 4}}, {"TN", {1, 2}}, {"RT", {1}}, {"UNROLL", {1, 2, 4}}});
+}
+
 std::vector<Division> divisions(const Shape& shape, const Config& config) {
   return {
       {"m", shape.m, config["RT"] * side},
@@ -219,6 +227,7 @@ Variant matrix() {
       "matrix cores. HIP: a workgroup's waves share K and compute TN x RT tiles; Vulkan: a "
       "workgroup decodes a tile of weights to shared memory, for products of many rows",
       any_space, any_plan, any_defaults, any_divisions);
+  set_candidates<Shape>(variant, candidates);
   set_work<Shape>(variant, [](const Shape& shape, const DeviceInfo& device, const Config& config) {
     return cooperative(device) ? cooperative_work(shape, device, config)
                                : work(shape, device, config);

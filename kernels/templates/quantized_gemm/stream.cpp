@@ -97,6 +97,15 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   return configs;
 }
 
+std::vector<Config> candidates(const Shape& shape, const DeviceInfo& device) {
+  if (defaults(shape, device).empty()) return {};
+  return combinations("stream", {{"WAVES", {16, 8, 4}},
+                                 {"TN", {1, 2}},
+                                 {"RT", {static_cast<int>(ceil_div(shape.m, core_side))}},
+                                 {"STAGES", {2, 3, 4}},
+                                 {"RESIDENT", {0, 1, 2, 3}}});
+}
+
 std::vector<Division> divisions(const Shape& shape, const Config& config) {
   constexpr std::int64_t never = 64;  // WAVES does not exceed the pairs
   return {{"m", shape.m, core_side},
@@ -133,6 +142,7 @@ Variant stream() {
                                         "to shared memory ahead",
                                         space, plan, defaults, divisions);
   set_work<Shape>(variant, work);
+  set_candidates<Shape>(variant, candidates);
   return variant;
 }
 

@@ -242,9 +242,10 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
 }
 
 /// Returns the rows from which on the other variants, which are for few, are slower: less where
-/// they can't multiply a group of 128 weights before they scale it.
+/// they can't multiply a group of 128 weights before they scale it, and least for GGUF's blocks.
 std::int64_t least_rows(const Shape& shape) {
-  return !in_blocks(shape.format) && shape.group < core_unit ? 9 : 17;
+  if (in_blocks(shape.format)) return shape.grouped() ? 17 : 5;
+  return shape.group < core_unit ? 9 : 17;
 }
 
 /// Returns the configuration with as many stages as shared memory has room for.
@@ -258,8 +259,9 @@ Config with_stages(const Shape& shape, const DeviceInfo& device, Config config) 
 }
 
 /// Returns the tiles of defaults, those that round first. Weights that are rounded need no sums of
-/// their own, which leaves registers for larger tiles.
-std::vector<Config> default_tiles(const Shape& shape) {
+/// their own, which leaves registers for larger tiles. `wide`: also those of three warpgroups,
+/// where there are no groups.
+std::vector<Config> default_tiles(const Shape& shape, bool wide) {
   std::vector<Config> tiles;
   int round = may_round(shape) ? 1 : 0;
   const auto add = [&](int bm, int bn, int groups) {
@@ -281,7 +283,7 @@ std::vector<Config> default_tiles(const Shape& shape) {
   for (; round >= 0; --round) {
     for (const int bm : {160, 144, 128, 96, 64, 48, 32, 16}) {
       // Few rows leave registers for three.
-      if (shape.grouped() && bm <= 48 && shape.rows_of_group() <= bm) add(bm, 192, 3);
+      if ((shape.grouped() || wide) && bm <= 48 && shape.rows_of_group() <= bm) add(bm, 192, 3);
       for (const int groups : {2, 1}) add(bm, groups * 64, groups);
     }
   }
@@ -289,13 +291,13 @@ std::vector<Config> default_tiles(const Shape& shape) {
 }
 
 /// Returns tiles in the order of the steps that the busiest compute unit multiplies, shared by
-/// workgroups where there are fewer tiles than units. The other variants are for few rows.
-std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
-  if (!offered(shape, device) || shape.rows_of_group() < least_rows(shape)) return {};
+/// workgroups where there are fewer tiles than units.
+std::vector<Config> ordered(const Shape& shape, const DeviceInfo& device,
+                            const std::vector<Config>& default_tiles) {
   const std::int64_t units = std::max<std::int64_t>(1, busy_workgroups(device));
   const std::int64_t steps = ceil_div(shape.k, step);
   std::vector<std::pair<double, Config>> found;
-  for (const Config& tile : default_tiles(shape)) {
+  for (const Config& tile : default_tiles) {
     for (const int split : {1, 2, 4, 8}) {
       Config config = tile;
       config.value("SPLIT") = split;
@@ -322,6 +324,18 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   std::vector<Config> configs;
   for (auto& [cost, config] : found) configs.push_back(std::move(config));
   return configs;
+}
+
+/// The other variants are for few rows.
+std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
+  if (!offered(shape, device) || shape.rows_of_group() < least_rows(shape)) return {};
+  return ordered(shape, device, default_tiles(shape, false));
+}
+
+std::vector<Config> candidates(const Shape& shape, const DeviceInfo& device) {
+  constexpr std::int64_t most_rows = 48;
+  if (!offered(shape, device) || shape.grouped() || shape.m == 1 || shape.m > most_rows) return {};
+  return ordered(shape, device, default_tiles(shape, true));
 }
 
 std::vector<Division> divisions(const Shape& shape, const Config& config) {
@@ -422,6 +436,7 @@ Variant tma() {
       space, plan, defaults, divisions);
   variant.migrations = {added("ROUND", 0)};
   set_work<Shape>(variant, work);
+  set_candidates<Shape>(variant, candidates);
   return variant;
 }
 
