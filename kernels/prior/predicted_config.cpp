@@ -1,8 +1,10 @@
 #include "kernels/prior/predicted_config.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <string>
+#include <vector>
 
 #include "kernels/prior/prior.hpp"
 
@@ -20,6 +22,15 @@ struct Predicted {
   double cost = std::numeric_limits<double>::infinity();
 };
 
+/// Returns the variant's defaults, and then its candidates.
+std::vector<Config> known_configs(const Variant& variant, const Instance& instance) {
+  std::vector<Config> list = variant.defaults(instance.shape(), instance.device());
+  if (!variant.candidates) return list;
+  std::ranges::move(variant.candidates(instance.shape(), instance.device()),
+                    std::back_inserter(list));
+  return list;
+}
+
 /// Predicts valid configurations.
 class Predictor {
  public:
@@ -36,14 +47,8 @@ class Predictor {
   /// Returns the fastest of all defaults and candidates.
   Predicted best_known() const {
     Predicted best;
-    const auto& shape = prior_.instance().shape();
-    const DeviceInfo& device = prior_.instance().device();
     for (const Variant& variant : operation_.variants) {
-      for (Config& config : variant.defaults(shape, device)) {
-        take_if_faster(std::move(config), 1, best);
-      }
-      if (!variant.candidates) continue;
-      for (Config& config : variant.candidates(shape, device)) {
+      for (Config& config : known_configs(variant, prior_.instance())) {
         take_if_faster(std::move(config), 1, best);
       }
     }
@@ -108,8 +113,7 @@ std::optional<Config> predicted_of_variant(const Operation& operation, const Alt
                                            const Problem& problem, const DeviceInfo& device) {
   const StaticPrior prior(operation, problem, device);
   BestPredicted best(prior);
-  const auto& shape = prior.instance().shape();
-  for (Config& config : operation.variant(variant.variant).defaults(shape, device)) {
+  for (Config& config : known_configs(operation.variant(variant.variant), prior.instance())) {
     if (!rejects(variant, config)) best.add(std::move(config));
   }
   if (!best.empty()) return std::move(best).best();

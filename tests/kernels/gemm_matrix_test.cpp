@@ -95,6 +95,26 @@ std::vector<Case> cases() {
       {2, "turned", problem("nn", bf16, f32, {70, 90, 150}, {{"epilogue", "residual"}}),
        "BM=64 BN=64 WM=32 WN=32 BK=32 INSTR=16 VA=2 VB=2 PAD=0 STAGES=2 ASYNC=0 FRAGMENTS=1 "
        "SWIZZLE=8 WALK=0 XCDS=1 SPLIT=1 FOLD=0 ALIGN=0 INTERLEAVE=0"},
+      {0, "residual_of_odd_rows",
+       problem("nt", f16, f16, {140, 135, 72}, {{"epilogue", "residual"}}),
+       "BM=128 BN=128 WM=32 WN=64 BK=16 INSTR=16 VA=4 VB=4 PAD=1 STAGES=2 ASYNC=0 FRAGMENTS=1 "
+       "SWIZZLE=1 WALK=0 XCDS=1 SPLIT=1 FOLD=0 ALIGN=0"},
+      {2, "residual_of_odd_rows",
+       problem("nt", f16, f16, {140, 135, 72}, {{"epilogue", "residual"}}),
+       "BM=128 BN=128 WM=32 WN=64 BK=16 INSTR=16 VA=4 VB=4 PAD=1 STAGES=2 ASYNC=0 FRAGMENTS=1 "
+       "SWIZZLE=1 WALK=0 XCDS=1 SPLIT=1 FOLD=0 ALIGN=0 INTERLEAVE=0"},
+      {3, "residual_of_odd_rows",
+       problem("nt", f16, f16, {140, 135, 72}, {{"epilogue", "residual"}}),
+       "BM=128 BN=128 WM=32 WN=64 BK=16 INSTR=16 VA=4 VB=4 PAD=1 STAGES=2 ASYNC=0 FRAGMENTS=1 "
+       "SWIZZLE=1 WALK=0 XCDS=1 SPLIT=1 FOLD=0 ALIGN=0 INTERLEAVE=0"},
+      {0, "residual_of_odd_rows_of_folded_slices",
+       problem("nt", f16, f16, {70, 135, 144}, {{"epilogue", "residual"}}),
+       "BM=64 BN=128 WM=32 WN=64 BK=16 INSTR=16 VA=4 VB=4 PAD=1 STAGES=2 ASYNC=0 FRAGMENTS=1 "
+       "SWIZZLE=1 WALK=0 XCDS=1 SPLIT=3 FOLD=1 ALIGN=0"},
+      {0, "residual_of_odd_rows_of_slices",
+       problem("nt", bf16, f32, {70, 135, 144}, {{"epilogue", "residual"}}),
+       "BM=64 BN=128 WM=32 WN=64 BK=16 INSTR=16 VA=4 VB=4 PAD=1 STAGES=2 ASYNC=0 FRAGMENTS=1 "
+       "SWIZZLE=1 WALK=0 XCDS=1 SPLIT=3 FOLD=0 ALIGN=0"},
       {2, "padded", problem("tn", f16, f16, {33, 64, 99}),
        "BM=32 BN=64 WM=16 WN=32 BK=32 INSTR=16 VA=1 VB=8 PAD=1 STAGES=1 ASYNC=0 FRAGMENTS=2 "
        "SWIZZLE=1 WALK=0 XCDS=1 SPLIT=2 FOLD=1 ALIGN=0 INTERLEAVE=0"},

@@ -3,11 +3,14 @@
 // to be better, and nothing where a variant's default is.
 #include "kernels/prior/predicted_config.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <iterator>
 #include <limits>
+#include <map>
+#include <string>
 
 #include "kernels/catalog.hpp"
 #include "kernels/prior/prior.hpp"
@@ -72,6 +75,38 @@ TEST(PredictedConfig, IsValidAndNoSlowerThanAnyDefaultByThePrior) {
   }
   EXPECT_GT(differ, 10);
   EXPECT_GT(standing, 0);
+}
+
+// A misspelt value would be rejected without a word, and the variant lose what it predicts among.
+TEST(PredictedConfig, CandidatesAreOfTheVariantsSpace) {
+  DeviceInfo device = architecture_info("sm_90").value();
+  device.compute_units = 132;
+  const Catalog catalog = Catalog::built_in();
+  std::map<std::string, int> valid;
+  for (const char* problem : {"m=1 n=4096 k=4096", "weights=q8_0 m=4 n=4096 k=4096",
+                              "m=12 n=4096 k=4096", "m=40 n=4096 k=4096"}) {
+    const std::string key = fmt::format("quantized_gemm dtype=f16 out=f16 {}", problem);
+    const Operation& operation = catalog.at("quantized_gemm");
+    const Instance instance(operation, catalog.read(key).value(), device);
+    for (const Variant& variant : operation.variants) {
+      if (!variant.candidates) continue;
+      const Alternative alternative = variant.space(instance.shape(), device);
+      for (const Config& config : variant.candidates(instance.shape(), device)) {
+        SCOPED_TRACE(key + ": " + config.text());
+        ASSERT_EQ(config.variant, variant.name);
+        ASSERT_EQ(config.values.size(), alternative.parameters.size());
+        for (std::size_t i = 0; i < config.values.size(); ++i) {
+          const Parameter& parameter = alternative.parameters[i];
+          EXPECT_EQ(config.values[i].first, parameter.name);
+          EXPECT_TRUE(std::ranges::count(parameter.values, config.values[i].second) == 1);
+        }
+        if (!instance.rejects(config)) ++valid[variant.name];
+      }
+    }
+  }
+  for (const char* name : {"tma", "matrix", "stream", "digits", "cluster", "gemv"}) {
+    EXPECT_GT(valid[name], 10) << name;
+  }
 }
 
 // A and B are read together, so that loads are as narrow as the less aligned one.

@@ -146,7 +146,7 @@ class Tensors(Opened):
         self.assertEqual(part.address - tensor.address, 8 * 4)
         np.testing.assert_array_equal(tensor[2:].numpy(), content[2:])
         np.testing.assert_array_equal(tensor.reshape(2, 12).numpy(), content.reshape(2, 12))
-        self.assert_refused(greta.InvalidArgumentError, "in pieces", part.numpy)
+        self.assert_refused(greta.InvalidArgumentError, "is not packed", part.numpy)
         self.assert_refused(greta.InvalidArgumentError, "not contiguous", part.reshape, 8)
         for index in (0, (slice(0, 1),) * 3, slice(0, 4, 2), slice(3, 3)):
             self.assert_refused(greta.InvalidArgumentError, "", tensor.__getitem__, index)

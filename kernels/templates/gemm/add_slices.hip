@@ -14,6 +14,7 @@ GRETA_DEVICE void add_slices(const Arguments& args, Position tile) {
   GRETA_NO_UNROLL
   for (u32 e = 0; e < units; e += together) {
     float part[together][SPLIT][unit_columns] = {};
+    UnitResidual residual[together];
     GRETA_UNROLL
     for (u32 i = 0; i < together; ++i) {
       const u32 at = (e + i) * THREADS + thread_index();
@@ -22,6 +23,8 @@ GRETA_DEVICE void add_slices(const Arguments& args, Position tile) {
       for (u32 s = 0; s < SPLIT; ++s) {
         if ((even || at < all) && row < args.m) get_partial_unit(args, s, row, col, part[i][s]);
       }
+      residual[i] = {};
+      if (even || at < all) residual[i].load(args, row, col);
     }
     GRETA_UNROLL
     for (u32 i = 0; i < together; ++i) {
@@ -32,7 +35,7 @@ GRETA_DEVICE void add_slices(const Arguments& args, Position tile) {
         GRETA_UNROLL
         for (u32 j = 0; j < unit_columns; ++j) part[i][0][j] += part[i][s][j];
       }
-      if ((even || at < all) && row < args.m) put_unit(args, row, col, part[i][0]);
+      if ((even || at < all) && row < args.m) put_unit(args, row, col, part[i][0], residual[i]);
     }
   }
 }

@@ -23,6 +23,7 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
   add_parameters(defines, kernel.with_parts(config));
   defines.emplace_back("WAVE", std::to_string(kernel.wave()));
   defines.emplace_back("SHARED_BYTES", std::to_string(kernel.shared_bytes(config)));
+  defines.emplace_back("SUM_COLUMNS", std::to_string(kernel.sum_columns()));
   add_alignment(defines, shape, config);
   KernelSource source = kernel_source(shape, device, "matrix", defines, kernel.threads(config));
   if (kernel.by_warpgroups(config) && has_warpgroup_products(device.architecture)) {

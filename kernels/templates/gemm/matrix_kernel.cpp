@@ -154,9 +154,13 @@ std::int64_t MatrixKernel::sums_bytes(std::int64_t lines, std::int64_t width) co
   return lines * pitch * 4;
 }
 
+int MatrixKernel::sum_columns() const {
+  return shape_.residual && shape_.c_unit() % 4 != 0 ? 32 : 64;
+}
+
 std::int64_t MatrixKernel::sums_bytes(const Config& c) const {
   constexpr int quarter = warpgroup_rows / 4;  // rows of a wave in a warpgroup instruction
-  const std::int64_t width = swapped(c) ? quarter : std::min(wn(c), 64);
+  const std::int64_t width = swapped(c) ? quarter : std::min<std::int64_t>(wn(c), sum_columns());
   const std::int64_t piece = swapped(c) ? wm(c) : by_warpgroups(c) ? quarter : c["INSTR"];
   return sums_bytes(threads(c) / wave_ * piece, width);
 }

@@ -103,6 +103,9 @@ class MatrixKernel {
   /// and with FOLD=2, where all sums of a tile are stored at once, those of both and the inbox.
   std::int64_t tiles_bytes(const Config& config) const;
   std::int64_t sums_bytes(const Config& config) const;
+  /// Returns the columns of sums that a wave stores at a time: few where the residual is loaded
+  /// element by element, since each takes a register.
+  int sum_columns() const;
   std::int64_t cluster_bytes(const Config& config) const;
   /// Returns the bytes of dynamic shared memory.
   std::int64_t shared_bytes(const Config& config) const;

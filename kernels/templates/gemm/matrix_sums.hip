@@ -11,9 +11,8 @@
 #include "common/cluster.hip"
 #endif
 
-// Columns that a wave stores at a time: few where elements of a residual take a register each.
 #if !defined(SUM_COLUMNS)
-#define SUM_COLUMNS (HAS_RESIDUAL && STORE_VEC == 1 ? 32 : 64)
+#error "SUM_COLUMNS, the columns that a wave stores at a time, must be defined"
 #endif
 
 // Hands the wave's sums, a unit of neighbours in a row at a time, to `put`. They go through shared
@@ -107,32 +106,21 @@ struct PutSums {
     if (row < args.m) put_partial_unit(args, block_z(), row, col, sum);
   }
 };
-#elif HAS_RESIDUAL
+#else
 // Stores elements of C. The residual is loaded while the columns before are stored.
 struct PutSums {
-  typedef Residual<unit_columns> Loaded;
+  typedef UnitResidual Loaded;
 
   const Arguments& args;
 
-  GRETA_DEVICE bool inside(u32 row, u32 col) const { return row < args.m && col < args.n; }
   GRETA_DEVICE Loaded load(u32 row, u32 col) const {
-    Loaded loaded = {};
-    if (inside(row, col)) loaded = load_residual<unit_columns>(args, row, col);
+    Loaded loaded;
+    loaded.load(args, row, col);
     return loaded;
   }
-  GRETA_DEVICE void operator()(u32 row, u32 col, const float (&sum)[unit_columns], const Loaded& loaded) const {
-    if (inside(row, col)) put_pack(args, row, col, sum, loaded);
-  }
-};
-#else
-struct PutSums {
-  struct Loaded {};
-
-  const Arguments& args;
-
-  GRETA_DEVICE Loaded load(u32, u32) const { return {}; }
-  GRETA_DEVICE void operator()(u32 row, u32 col, const float (&sum)[unit_columns], Loaded) const {
-    if (row < args.m) put_unit(args, row, col, sum);
+  GRETA_DEVICE void operator()(u32 row, u32 col, const float (&sum)[unit_columns],
+                               const Loaded& loaded) const {
+    if (row < args.m) put_unit(args, row, col, sum, loaded);
   }
 };
 #endif
@@ -174,41 +162,38 @@ struct SharedRows {
   }
 };
 
-#if HAS_RESIDUAL
-// The residual of what a thread stores, which is loaded while slices send their sums. Registers that had the
-// sums have room for it, but for elements one by one.
+// The residual of some of the units that a thread stores. Of the first ones it is loaded while slices send
+// their sums: of all if they are packs, as registers that had the sums have room for them.
 struct SharedResidual {
-  static constexpr bool ahead = STORE_VEC == 4;
-  Residual<unit_columns> of[ahead ? SharedRows::of_thread : 1];
+  static constexpr u32 units =
+      !HAS_RESIDUAL ? 1 : STORE_VEC == 4 ? SharedRows::of_thread : smaller(SharedRows::of_thread, 8);
+  UnitResidual of[units];
 
-  explicit GRETA_DEVICE SharedResidual(const SharedRows& rows) {
+  GRETA_DEVICE void load(const SharedRows& rows, u32 first) {
     GRETA_UNROLL
-    for (u32 i = 0; ahead && i < SharedRows::of_thread; ++i) {
-      const u32 unit = SharedRows::unit(i);
+    for (u32 i = 0; i < units; ++i) {
+      const u32 unit = SharedRows::unit(first + i);
       const Position at = rows.place(unit);
       of[i] = {};
-      if (!rows.has(unit) || rows.tile.col + at.col >= rows.args.n) continue;
-      of[i] = load_residual<unit_columns>(rows.args, rows.tile.row + at.row, rows.tile.col + at.col);
-    }
-  }
-  GRETA_DEVICE void put(const Arguments& args, u32 i, u32 row, u32 col,
-                        const float (&sum)[unit_columns]) const {
-    if constexpr (ahead) {
-      if (col < args.n) put_pack(args, row, col, sum, of[i]);
-    } else {
-      put_unit(args, row, col, sum);
+      if (rows.has(unit)) of[i].load(rows.args, rows.tile.row + at.row, rows.tile.col + at.col);
     }
   }
 };
-#else
-struct SharedResidual {
-  explicit GRETA_DEVICE SharedResidual(const SharedRows&) {}
-  GRETA_DEVICE void put(const Arguments& args, u32, u32 row, u32 col,
-                        const float (&sum)[unit_columns]) const {
-    put_unit(args, row, col, sum);
+
+// Adds the slices' sums of a unit in the order of K. `own`: this block's tile.
+GRETA_DEVICE void add_slices_of(const SharedRows& rows, u32 unit, const float* own, const float* received,
+                                float (&sum)[unit_columns]) {
+  const Position at = rows.place(unit);
+  GRETA_UNROLL
+  for (u32 s = 0; s < SPLIT; ++s) {
+    const float* const from =
+        s == rows.rank ? own + at.row * sums_pitch(BN) + at.col
+                       : received + (s - (s > rows.rank)) * share_fours * 4 + unit * unit_columns;
+    const auto pack = load_pack<unit_columns>(from);
+    GRETA_UNROLL
+    for (u32 j = 0; j < unit_columns; ++j) sum[j] = s == 0 ? element(pack, j) : sum[j] + element(pack, j);
   }
-};
-#endif
+}
 
 GRETA_DEVICE void add_in_cluster(const Arguments& args, u8* inbox_memory, Position tile,
                                  const Sums& sums) {
@@ -226,7 +211,8 @@ GRETA_DEVICE void add_in_cluster(const Arguments& args, u8* inbox_memory, Positi
   }
   const u32 rank = block_z();
   const SharedRows rows{args, tile, rank};
-  const SharedResidual residual(rows);
+  SharedResidual residual;
+  residual.load(rows, 0);
   team_barrier();
   inbox.await_others();
   for (u32 e = thread_index(); e < (SPLIT - 1) * share_fours; e += THREADS) {
@@ -237,24 +223,17 @@ GRETA_DEVICE void add_in_cluster(const Arguments& args, u8* inbox_memory, Positi
     inbox.send(to, received + ((rank - (rank > to)) * share_fours + at) * 4, four);
   }
   inbox.receive();
-#if HAS_RESIDUAL && STORE_VEC == 4  // what is loaded ahead lies in registers
-  GRETA_UNROLL
-#endif
-  for (u32 i = 0; i < SharedRows::of_thread; ++i) {
-    const u32 unit = SharedRows::unit(i);
-    if (!rows.has(unit)) continue;
-    const Position at = rows.place(unit);
-    float sum[unit_columns] = {};
+  for (u32 first = 0; first < SharedRows::of_thread; first += SharedResidual::units) {
+    if (first > 0) residual.load(rows, first);
     GRETA_UNROLL
-    for (u32 s = 0; s < SPLIT; ++s) {  // in the order of K
-      const float* const from =
-          s == rank ? own + at.row * pitch + at.col
-                    : received + (s - (s > rank)) * share_fours * 4 + unit * unit_columns;
-      const auto pack = load_pack<unit_columns>(from);
-      GRETA_UNROLL
-      for (u32 j = 0; j < unit_columns; ++j) sum[j] = s == 0 ? element(pack, j) : sum[j] + element(pack, j);
+    for (u32 i = 0; i < SharedResidual::units; ++i) {
+      const u32 unit = SharedRows::unit(first + i);
+      if (!rows.has(unit)) continue;
+      float sum[unit_columns] = {};
+      add_slices_of(rows, unit, own, received, sum);
+      const Position at = rows.place(unit);
+      put_unit(args, tile.row + at.row, tile.col + at.col, sum, residual.of[i]);
     }
-    residual.put(args, i, tile.row + at.row, tile.col + at.col, sum);
   }
 }
 #else

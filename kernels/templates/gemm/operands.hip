@@ -274,35 +274,44 @@ GRETA_DEVICE void put4(const Arguments& args, u32 row, u32 col, const float (&su
   });
 }
 
-// The residual of four neighbours of a row, as they are stored; nothing is loaded past the edge.
+// The residual of a unit, or of four neighbours of a row in units, which may be loaded before others are
+// stored. Nothing is loaded past the edges.
 #if HAS_RESIDUAL
+struct UnitResidual {
+  Residual<unit_columns> pack;
+
+  GRETA_DEVICE void load(const Arguments& args, u32 row, u32 col) {
+    pack = {};
+    if (row < args.m && col < args.n) pack = load_residual<unit_columns>(args, row, col);
+  }
+};
+GRETA_DEVICE void put_unit(const Arguments& args, u32 row, u32 col, const float (&sum)[unit_columns],
+                           const UnitResidual& residual) {
+  if (col < args.n) put_pack(args, row, col, sum, residual.pack);
+}
+#else
+struct UnitResidual {
+  GRETA_DEVICE void load(const Arguments&, u32, u32) {}
+};
+GRETA_DEVICE void put_unit(const Arguments& args, u32 row, u32 col, const float (&sum)[unit_columns],
+                           const UnitResidual&) {
+  put_unit(args, row, col, sum);
+}
+#endif
 struct Residual4 {
-  Residual<unit_columns> unit[4 / unit_columns];
+  UnitResidual unit[4 / unit_columns];
 
   GRETA_DEVICE void load(const Arguments& args, u32 row, u32 col) {
     GRETA_UNROLL
-    for (u32 i = 0; i < 4 / unit_columns; ++i) {
-      const u32 first = col + i * unit_columns;
-      unit[i] = {};
-      if (row < args.m && first < args.n) unit[i] = load_residual<unit_columns>(args, row, first);
-    }
+    for (u32 i = 0; i < 4 / unit_columns; ++i) unit[i].load(args, row, col + i * unit_columns);
   }
 };
 GRETA_DEVICE void put4(const Arguments& args, u32 row, u32 col, const float (&sum)[4],
                        const Residual4& residual) {
   each_unit(col, sum, [&](u32 first, const float(&unit)[unit_columns]) {
-    if (first < args.n) put_pack(args, row, first, unit, residual.unit[(first - col) / unit_columns]);
+    put_unit(args, row, first, unit, residual.unit[(first - col) / unit_columns]);
   });
 }
-#else
-struct Residual4 {
-  GRETA_DEVICE void load(const Arguments&, u32, u32) {}
-};
-GRETA_DEVICE void put4(const Arguments& args, u32 row, u32 col, const float (&sum)[4],
-                       const Residual4&) {
-  put4(args, row, col, sum);
-}
-#endif
 
 // Columns of the partial sums: with NORM, each tile of gemv has one more than the product for its
 // sum of squares.

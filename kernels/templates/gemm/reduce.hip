@@ -20,6 +20,8 @@ GRETA_KERNEL(256) gemm_reduce(GEMM_PARAMETERS) {
   const u32 id = block_index<256>() * 256 + thread_index();
   if (id >= m * units) return;
   const u32 row = id / units, col = id % units * unit_columns;
+  UnitResidual ahead;
+  ahead.load(args, row, col);
   float sum[unit_columns] = {};
   GRETA_NO_UNROLL
   for (u32 first = 0; first < SPLIT; first += AT_ONCE) {
@@ -36,5 +38,5 @@ GRETA_KERNEL(256) gemm_reduce(GEMM_PARAMETERS) {
       for (u32 s = 0; s < AT_ONCE; ++s) sum[j] += part[s][j];
     }
   }
-  put_unit(args, row, col, sum);
+  put_unit(args, row, col, sum, ahead);
 }

@@ -221,7 +221,7 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   work.steps = std::max(1.0, of_weights / ahead);
   work.barriers = 2 + (split > 1 ? 4 : 0);
   // What waves send each other, which no loads overlap (fitted to times of an H200).
-  work.tail_cycles = 400 * config["WAVES"] * config["TN"];
+  if (split * config["SHARES"] > 1) work.tail_cycles = 400 * config["WAVES"] * config["TN"];
   work.unique_bytes = least_bytes(shape);
   return {work};
 }

@@ -75,7 +75,7 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
 }
 
 std::vector<Config> candidates(const Shape& shape, const DeviceInfo& device) {
-  if (defaults(shape, device).empty()) return {};
+  if (shape.m != 1 || defaults(shape, device).empty()) return {};
   return combinations(
       "digits",
       {{"WAVES", {16, 8}}, {"TN", {1, 2}}, {"STAGES", {2, 3, 4}}, {"RESIDENT", {0, 1, 2}}});

@@ -157,6 +157,14 @@ std::int64_t estimated_registers(const Shape& shape, const DeviceInfo& device, c
          c["UNROLL"] * c["TN"] * unit_registers(shape, device) + kept + 40;
 }
 
+/// Returns the instructions that a weight takes besides its products. Those of NVIDIA are fitted to
+/// times of an H200: short segments take more.
+double instructions_of_weight(const Shape& shape, const DeviceInfo& device) {
+  if (device.vendor != "NVIDIA") return 4;
+  if (shape.format == WeightFormat::q6_k) return 18;
+  return unit_of(shape) == segment ? 10 : 3;
+}
+
 /// Returns the KiB of a kernel's loop, by those of NVRTC for sm_90.
 double code_kib(const Config& c) {
   const double tiles = c["RT"] * c["TN"];
@@ -179,16 +187,16 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   work.shared_bytes = waves * side * (side + 8) * 4;
   work.registers = static_cast<double>(estimated_registers(shape, device, config));
   work.matrix_flops = 2 * rows * columns * k * products;
-  // Instructions for each weight, fitted to times of an H200: short segments take more.
-  const bool short_segments = unit_of(shape) == segment;
-  const double of_weight = shape.format == WeightFormat::q6_k ? 18 : short_segments ? 10 : 3;
+  const double of_weight = instructions_of_weight(shape, device);
   work.vector_flops = columns * k * (of_weight + rows / unit * 2 * products) *
                       time_of_code(device, code_kib(config));
   const double of_weights = columns * k * (weight + scale_bytes(shape));
   // Lanes past the last row repeat it: they load, but nothing else.
-  const double loaded_rows = shape.few_rows() ? 8 : rows;
+  const bool mma = device::matrix_cores(device.architecture) == MatrixCores::mma;
+  const double loaded_rows = mma && shape.few_rows() ? 8 : rows;
   const double of_a = loaded_rows * k * bytes_of(shape.in, 1);
-  work.read_bytes = of_weights + of_a * std::min(1.0, static_cast<double>(shape.m) / loaded_rows);
+  work.read_bytes =
+      of_weights + of_a * std::min(1.0, static_cast<double>(shape.rows_of_group()) / loaded_rows);
   work.written_bytes = rows * columns * bytes_of(shape.out, 1);
   work.loads = columns * k * weight / (unit_of(shape) == segment ? 4 : 16) + of_a / 16;
   // Elements of A are loaded when a unit is multiplied, whatever UNROLL is, but from caches.

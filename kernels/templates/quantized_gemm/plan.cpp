@@ -128,7 +128,8 @@ double scale_bytes(const Shape& shape) {
 }
 
 double time_of_code(const DeviceInfo& device, double kib) {
-  return device.vendor == "NVIDIA" ? 1 + std::max(0.0, kib / 16 - 1) : 1;
+  const bool known = device.vendor == "NVIDIA" && device.language == Language::hip;
+  return known ? 1 + std::max(0.0, kib / 16 - 1) : 1;
 }
 
 double least_bytes(const Shape& shape) {

@@ -242,9 +242,10 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
 }
 
 /// Returns the rows from which on the other variants, which are for few, are slower: less where
-/// they can't multiply a group of 128 weights before they scale it, and least for GGUF's blocks.
+/// they can't multiply a group of 128 weights before they scale it, and least for one product of
+/// GGUF's blocks that are copied in boxes.
 std::int64_t least_rows(const Shape& shape) {
-  if (in_blocks(shape.format)) return shape.grouped() ? 17 : 5;
+  if (in_blocks(shape.format)) return shape.grouped() || box_bytes(shape) == 0 ? 17 : 5;
   return shape.group < core_unit ? 9 : 17;
 }
 
@@ -293,11 +294,11 @@ std::vector<Config> default_tiles(const Shape& shape, bool wide) {
 /// Returns tiles in the order of the steps that the busiest compute unit multiplies, shared by
 /// workgroups where there are fewer tiles than units.
 std::vector<Config> ordered(const Shape& shape, const DeviceInfo& device,
-                            const std::vector<Config>& default_tiles) {
+                            const std::vector<Config>& tiles_to_order) {
   const std::int64_t units = std::max<std::int64_t>(1, busy_workgroups(device));
   const std::int64_t steps = ceil_div(shape.k, step);
   std::vector<std::pair<double, Config>> found;
-  for (const Config& tile : default_tiles) {
+  for (const Config& tile : tiles_to_order) {
     for (const int split : {1, 2, 4, 8}) {
       Config config = tile;
       config.value("SPLIT") = split;

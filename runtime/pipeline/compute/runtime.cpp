@@ -40,10 +40,13 @@ Result<void> check_transfer(const char* what, const Tensor& tensor, std::size_t 
                                                  "pipeline is finished"
                                                : "no tensor"));
   }
-  if (!tensor.contiguous() || tensor.bytes() != bytes) {
-    return invalid_argument(fmt::format("{}: {} has {} bytes{}, not {}", what, tensor.text(),
-                                        tensor.bytes(), tensor.contiguous() ? "" : " in pieces",
-                                        bytes));
+  if (!tensor.contiguous()) {
+    return invalid_argument(fmt::format("{}: {} is not packed; only packed tensors are transferred",
+                                        what, tensor.text()));
+  }
+  if (tensor.bytes() != bytes) {
+    return invalid_argument(
+        fmt::format("{}: {} has {} bytes, not {}", what, tensor.text(), tensor.bytes(), bytes));
   }
   return {};
 }
