@@ -74,22 +74,26 @@ GRETA_DEVICE void load_columns(Position tile, Columns columns, const Put& put,
   }
 }
 
-// `put` gets what it has loaded while the columns before were stored.
+// `put` gets what it has loaded while the columns before were stored, or before these are stored if it is
+// much.
 template <typename Put>
 GRETA_DEVICE void hand_out(float* shared, Position tile, const Sums& sums, const Put& put) {
   constexpr u32 parts = pieces * parts_of_piece;
   float* const piece = shared + wave_index() * (piece_rows * sums_pitch(piece_columns));
-  typename Put::Loaded loaded[2][most_units];
-  load_columns(tile, Columns::at(0), put, loaded[0]);
+  constexpr u32 registers = most_units * ((sizeof(typename Put::Loaded) + 3) / 4);
+  constexpr u32 buffers = registers > 16 ? 1 : 2;
+  typename Put::Loaded loaded[buffers][most_units];
+  if (buffers > 1) load_columns(tile, Columns::at(0), put, loaded[0]);
   GRETA_UNROLL
   for (u32 i = 0; i < parts; ++i) {
     const Columns columns = Columns::at(i);
-    if (i + 1 < parts) load_columns(tile, Columns::at(i + 1), put, loaded[(i + 1) % 2]);
+    const u32 next = i + buffers - 1;
+    if (next < parts) load_columns(tile, Columns::at(next), put, loaded[next % buffers]);
     if (columns.width < piece_columns) {
       constexpr u32 width = rest_columns > 0 ? rest_columns : piece_columns;
-      put_columns<width>(piece, tile, sums, columns, put, loaded[i % 2]);
+      put_columns<width>(piece, tile, sums, columns, put, loaded[i % buffers]);
     } else {
-      put_columns<piece_columns>(piece, tile, sums, columns, put, loaded[i % 2]);
+      put_columns<piece_columns>(piece, tile, sums, columns, put, loaded[i % buffers]);
     }
   }
 }

@@ -61,7 +61,7 @@ GRETA_DEVICE void team_barrier() { partial_sync<THREADS>(1); }
 #if PACKED
 #include "gemm/packed_sums.hip"
 #else
-#define SUM_COLUMNS (RESIDENT ? 32 : 64)
+#define SUM_COLUMNS (RESIDENT || (HAS_RESIDUAL && STORE_VEC == 1) ? 32 : 64)
 #include "gemm/matrix_sums.hip"
 #endif
 #if !PACKED

@@ -39,7 +39,7 @@
 
 // Where the warpgroups that multiply meet.
 GRETA_DEVICE void team_barrier() { partial_sync<THREADS>(1); }
-#define SUM_COLUMNS 64
+#define SUM_COLUMNS (HAS_RESIDUAL && STORE_VEC == 1 ? 32 : 64)
 #include "gemm/matrix_sums.hip"
 
 static_assert(WAVE == wave_size, "WAVE is the size of a wave");
