@@ -74,14 +74,16 @@ GRETA_DEVICE void load_columns(Position tile, Columns columns, const Put& put,
   }
 }
 
-// `put` gets what it has loaded while the columns before were stored, or before these are stored if it is
-// much.
+// `put` gets what it has loaded while the columns before were stored, or right before these are stored where
+// registers have no room for both.
 template <typename Put>
 GRETA_DEVICE void hand_out(float* shared, Position tile, const Sums& sums, const Put& put) {
   constexpr u32 parts = pieces * parts_of_piece;
   float* const piece = shared + wave_index() * (piece_rows * sums_pitch(piece_columns));
   constexpr u32 registers = most_units * ((sizeof(typename Put::Loaded) + 3) / 4);
-  constexpr u32 buffers = registers > 16 ? 1 : 2;
+  constexpr u32 of_sums = pieces * piece_rows * piece_width / wave_size, others = 24;
+  constexpr bool room = of_sums + 2 * registers + others <= 65536 / THREADS;
+  constexpr u32 buffers = registers <= 16 && room ? 2 : 1;
   typename Put::Loaded loaded[buffers][most_units];
   if (buffers > 1) load_columns(tile, Columns::at(0), put, loaded[0]);
   GRETA_UNROLL
