@@ -57,5 +57,10 @@ inline double expected_lines(const RowGroups& rows, std::int64_t height) {
   }
   return lines / samples * static_cast<double>(rows.groups);
 }
+/// Returns the tiles that have rows, likewise. A Shape is a RowGroups whose products() are columns.
+template <typename Shape>
+double expected_tiles(const Shape& shape, std::int64_t height, std::int64_t columns) {
+  return expected_lines(shape, height) * static_cast<double>(ceil_div(shape.products(), columns));
+}
 
 }  // namespace greta::kernels::gemm

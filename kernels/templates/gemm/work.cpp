@@ -18,8 +18,7 @@ LaunchWork work_of_tiles(const Shape& shape, const Config& config) {
   const int split = config.has("SPLIT") ? config["SPLIT"] : 1;
   const auto slice = slice_length(shape, split, config["BK"]);
   LaunchWork work;
-  work.workgroups = expected_lines(shape, config["BM"]) *
-                    static_cast<double>(ceil_div(shape.products(), config["BN"]) * split);
+  work.workgroups = expected_tiles(shape, config["BM"], config["BN"]) * split;
   work.steps = static_cast<double>(ceil_div(slice, config["BK"]));
   work.read_bytes = work.steps * bk * (bm + bn) * in;
   const double moved = shape.residual ? 2 * out : out;  // of an element of C

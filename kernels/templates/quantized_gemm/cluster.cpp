@@ -140,10 +140,15 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
   return plan_of_tiles(shape, device, config, launch);
 }
 
+/// Returns whether the variant answers without a search.
+bool good_for_clusters(const Shape& shape, const DeviceInfo& device) {
+  return has_mma(shape, device) && integers_in_groups(shape) && shape.m <= most_rows &&
+         shape.k % core_unit == 0;
+}
+
 /// Each compute unit has one workgroup of 16 waves, whose units of weights are all in flight.
 std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
-  if (!has_mma(shape, device) || !integers_in_groups(shape) || shape.m > most_rows) return {};
-  if (shape.k % core_unit != 0) return {};
+  if (!good_for_clusters(shape, device)) return {};
   std::vector<Config> configs;
   for (const int split : {8, 4, 2, 1}) {
     if (split > 1 && !has_clusters(device.architecture)) continue;
@@ -165,7 +170,7 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
 /// Workgroups of several clusters on a compute unit, which compute while others send each other
 /// sums.
 std::vector<Config> candidates(const Shape& shape, const DeviceInfo& device) {
-  if (defaults(shape, device).empty()) return {};
+  if (!good_for_clusters(shape, device)) return {};
   std::vector<Config> list = combinations("cluster", {{"WAVES", {8, 4}},
                                                       {"SHARES", {1, 2}},
                                                       {"TN", {1, 2}},

@@ -192,8 +192,7 @@ KernelWork cooperative_work(const Shape& shape, const DeviceInfo& device, const 
   const MatrixOperation o = product_of(cooperative_products(shape.in, device), config["INSTR"]);
   const double bm = config["BM"], bn = config["BN"], parts = config["PARTS"];
   LaunchWork work;
-  work.workgroups = expected_lines(shape, config["BM"]) *
-                    static_cast<double>(ceil_div(shape.products(), std::int64_t{config["BN"]}));
+  work.workgroups = expected_tiles(shape, config["BM"], config["BN"]);
   work.steps = static_cast<double>(ceil_div(shape.k, std::int64_t{config["BK"]}));
   gemm::set_cooperative_work(work, tiles(), config, o);
   const double k = work.steps * config["BK"];

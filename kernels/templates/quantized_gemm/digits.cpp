@@ -58,7 +58,7 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
 /// Few columns are one tile for each compute unit, whose waves are many; else two workgroups share
 /// a unit, and one multiplies while the other one stores.
 std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
-  if (!has_copies(shape, device) || shape.group != core_unit) return {};
+  if (!good_for_rings(shape, device)) return {};
   const auto config = [](int waves, int tn, int stages, int resident) {
     return Config{"digits",
                   {{"WAVES", waves}, {"TN", tn}, {"STAGES", stages}, {"RESIDENT", resident}}};
@@ -75,7 +75,7 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
 }
 
 std::vector<Config> candidates(const Shape& shape, const DeviceInfo& device) {
-  if (shape.m != 1 || defaults(shape, device).empty()) return {};
+  if (shape.m != 1 || !good_for_rings(shape, device)) return {};
   return combinations(
       "digits",
       {{"WAVES", {16, 8}}, {"TN", {1, 2}}, {"STAGES", {2, 3, 4}}, {"RESIDENT", {0, 1, 2}}});

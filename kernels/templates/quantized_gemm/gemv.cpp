@@ -196,17 +196,27 @@ std::vector<Config> across_defaults(const Shape& shape, const DeviceInfo& device
   return configs;
 }
 
-/// One wave for some columns at a time; several rows share what is loaded of B.
-std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
-  const bool gpu = !vectorising_cpu(device);
-  const int least = shape.gated() ? 2 : 1;  // columns: a gate and its up
+/// Returns the columns of a thread at least: a gate and its up.
+int least_columns(const Shape& shape) {
+  return shape.gated() ? 2 : 1;
+}
+
+/// Returns the rows of a workgroup by default, which share what is loaded of B.
+int default_rows(const Shape& shape, const DeviceInfo& device) {
   // Of eight rows whose squares are added, too, AMD's compiler spills, and ptxas those of f32.
   const bool spills =
       device.vendor == "AMD" || (device.language == Language::hip && shape.in == DType::f32);
   const int rows_of_gpu = shape.norm && spills ? 4 : 8;
-  const int most_rows = gpu ? rows_of_gpu : 4 / least;
+  const int most_rows = vectorising_cpu(device) ? 4 / least_columns(shape) : rows_of_gpu;
   int rows = 1;
   while (rows < most_rows && rows < shape.m) rows *= 2;
+  return rows;
+}
+
+/// One wave for some columns at a time.
+std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
+  const bool gpu = !vectorising_cpu(device);
+  const int least = least_columns(shape), rows = default_rows(shape, device);
   // GLSL's compilers unroll more than registers have room for.
   const bool room = device.language == Language::hip || rows <= 2;
   const bool wide = gpu && room && shape.products() / 4 >= busy_workgroups(device);
@@ -236,11 +246,10 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
 /// On NVIDIA GPUs, whose times the static prior was fitted to.
 std::vector<Config> candidates(const Shape& shape, const DeviceInfo& device) {
   if (device.vendor != "NVIDIA" || device.language != Language::hip || shape.packing) return {};
-  const std::vector<Config> known = defaults(shape, device);
   return combinations("gemv", {{"THREADS", {128, 64, 32}},
                                {"COLS", {1, 2, 4}},
                                {"TN", {2, 4}},
-                               {"ROWS", {known.front()["ROWS"]}},
+                               {"ROWS", {default_rows(shape, device)}},
                                {"UNROLL", {1, 2}},
                                {"ACROSS", {0}},
                                {"SPLIT", {1}}});

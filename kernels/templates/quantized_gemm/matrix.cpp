@@ -181,8 +181,7 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   // Products for each weight, with ones or zeros among them, and sums that are scaled.
   const double products = in_super_blocks(shape.format) ? 2 : 1;
   LaunchWork work;
-  work.workgroups = static_cast<double>(ceil_div(shape.products(), config["TN"] * side)) *
-                    expected_lines(shape, config["RT"] * side);
+  work.workgroups = expected_tiles(shape, config["RT"] * side, config["TN"] * side);
   work.threads = static_cast<double>(threads_of(device, config));
   work.shared_bytes = waves * side * (side + 8) * 4;
   work.registers = static_cast<double>(estimated_registers(shape, device, config));

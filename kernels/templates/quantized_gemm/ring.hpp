@@ -94,6 +94,11 @@ inline LaunchWork work_of_ring(const Shape& shape, const DeviceInfo& device, con
   return work;
 }
 
+/// Returns whether such variants answer without a search: where groups are whole units.
+inline bool good_for_rings(const Shape& shape, const DeviceInfo& device) {
+  return has_copies(shape, device) && shape.group == core_unit;
+}
+
 /// Returns the tiles that a workgroup computes.
 inline double tiles_of_block(double columns, const Config& config) {
   return std::ceil(columns / static_cast<double>(config["TN"] * core_side));

@@ -84,7 +84,7 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
 
 /// Waves share K until the device is busy.
 std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
-  if (!has_copies(shape, device) || shape.group != core_unit) return {};
+  if (!good_for_rings(shape, device)) return {};
   const int rt = static_cast<int>(ceil_div(shape.m, core_side));
   std::vector<Config> configs;
   for (const int waves : {16, 8, 4, 2}) {
@@ -98,7 +98,7 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
 }
 
 std::vector<Config> candidates(const Shape& shape, const DeviceInfo& device) {
-  if (defaults(shape, device).empty()) return {};
+  if (!good_for_rings(shape, device)) return {};
   return combinations("stream", {{"WAVES", {16, 8, 4}},
                                  {"TN", {1, 2}},
                                  {"RT", {static_cast<int>(ceil_div(shape.m, core_side))}},

@@ -110,8 +110,7 @@ KernelWork work(const Shape& shape, const DeviceInfo&, const Config& config) {
   const double tm = config["TM"], tn = config["TN"];
   const double weight = static_cast<double>(row_bytes(shape.format, shape.k)) / k;
   LaunchWork work;
-  work.workgroups = expected_lines(shape, config["BM"]) *
-                    static_cast<double>(ceil_div(shape.products(), std::int64_t{config["BN"]}));
+  work.workgroups = expected_tiles(shape, config["BM"], config["BN"]);
   work.threads = static_cast<double>(threads_of(config));
   work.shared_bytes = static_cast<double>(shared_bytes(config));
   work.registers = 2 * tm * tn + tm + tn + 40;

@@ -389,8 +389,7 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   const bool rounds = config["ROUND"] != 0;
   const double of_weight = shape.format == WeightFormat::q4_k && !rounds ? 2 : 1;
   LaunchWork work;
-  work.workgroups = expected_lines(shape, config["BM"]) *
-                    static_cast<double>(tiles_along_n(shape, config)) * split;
+  work.workgroups = expected_tiles(shape, config["BM"], config["BN"]) * split;
   work.threads = static_cast<double>(threads_of(config, device.subgroup_size));
   work.shared_bytes = static_cast<double>(shared_bytes(shape, config));
   work.registers = static_cast<double>(

@@ -169,8 +169,7 @@ KernelWork matrix_work(const Shape& shape, const DeviceInfo& device, const Confi
   const double steps = static_cast<double>(ceil_div(shape.k, stage.k));
   const double waves = bm / wm * (bn / wn);
   LaunchWork work;
-  work.workgroups = expected_lines(shape, config["BM"]) *
-                    static_cast<double>(ceil_div(shape.products(), std::int64_t{config["BN"]}));
+  work.workgroups = expected_tiles(shape, config["BM"], config["BN"]);
   work.threads = static_cast<double>(matrix_threads(device, config));
   work.shared_bytes = static_cast<double>(shared_bytes(stage, config));
   const std::int64_t scales = stage.scales / 4;  // bytes

@@ -130,8 +130,7 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   const auto bytes_b = static_cast<double>(shape.bytes_b(shape.k));
   const double tm = config["TM"], tn = config["TN"];
   LaunchWork work;
-  work.workgroups = expected_lines(shape, config["BM"]) *
-                    static_cast<double>(ceil_div(shape.products(), std::int64_t{config["BN"]}));
+  work.workgroups = expected_tiles(shape, config["BM"], config["BN"]);
   work.threads = static_cast<double>(threads_of(config));
   work.shared_bytes = config["BK"] * (bm + bn + 2) * 4;
   work.registers = tm * tn * (shape.block_scales() ? 2 : 1) + tm + tn + 24;
