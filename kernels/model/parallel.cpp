@@ -88,6 +88,10 @@ PartThreads& part_threads() {
 
 }  // namespace
 
+std::int64_t parallel_threads() {
+  return part_threads().count();
+}
+
 void parallel_parts(std::int64_t count, const Body& body) {
   if (count < 1) return;
   if (PartThreads::inside() || count == 1 || part_threads().count() == 1 ||

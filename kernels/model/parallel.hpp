@@ -7,6 +7,9 @@
 
 namespace greta::kernels {
 
+/// Returns the number of threads that share work: one per core.
+std::int64_t parallel_threads();
+
 /// Calls body(first, last) for consecutive parts of 0 to count - 1, one per core, on threads that
 /// are started once per process. Rethrows the first exception of a body. The calling thread only
 /// waits: writes to its stack would invalidate cache lines that the threads read through `body`.

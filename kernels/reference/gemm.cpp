@@ -17,7 +17,6 @@ namespace greta::kernels {
 namespace {
 
 using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-using Columns = Eigen::Map<const Eigen::MatrixXf>;
 
 /// Puts elements of a row of op(A), from `first` on, into a row of `to`.
 void put_row(const GemmData& data, std::int64_t row, std::int64_t first, Matrix& to,
@@ -129,14 +128,13 @@ class RowCheck {
       for (std::int64_t i = 0; i < rows; ++i) {
         put_row(data, rows_[static_cast<std::size_t>(first + i)], k, a, i);
       }
-      const Columns columns(data.b.data() + from * data.k, data.k, cols);
-      Eigen::MatrixXd b = columns.middleRows(k, steps).cast<double>();
-      for (std::int64_t j = 0; j < cols; ++j) data.scale_column(from + j, k, b.col(j));
+      Eigen::MatrixXd b(steps, cols);
+      for (std::int64_t j = 0; j < cols; ++j) data.b().read(from + j, k, steps, b.col(j).data());
       tile.products.noalias() += a * b;
       for (std::int64_t i = 0; i < rows; ++i) {
-        data.square_row(rows_[static_cast<std::size_t>(first + i)], k, a.row(i));
+        data.a().square(rows_[static_cast<std::size_t>(first + i)], k, steps, a.row(i).data());
       }
-      for (std::int64_t j = 0; j < cols; ++j) data.square_column(from + j, k, b.col(j));
+      for (std::int64_t j = 0; j < cols; ++j) data.b().square(from + j, k, steps, b.col(j).data());
       tile.squares.noalias() += a * b;
     }
     return tile;
@@ -160,12 +158,12 @@ class Freivalds {
     const std::int64_t blocks = (data.n + freivalds_block - 1) / freivalds_block;
     Eigen::MatrixXd mixed = Eigen::MatrixXd::Zero(data.k, blocks), squares = mixed;
     parallel_parts(blocks, [&](std::int64_t first, std::int64_t last) {
+      Eigen::VectorXd column(data.k);
       for (std::int64_t j = first * freivalds_block; j < std::min(last * freivalds_block, data.n);
            ++j) {
-        Eigen::VectorXd column = Columns(data.b.data() + j * data.k, data.k, 1).cast<double>();
-        data.scale_column(j, 0, column);
+        data.b().read(j, 0, data.k, column.data());
         mixed.col(j / freivalds_block) += sign(j) * column;
-        data.square_column(j, 0, column);
+        data.b().square(j, 0, data.k, column.data());
         squares.col(j / freivalds_block) += column;
       }
     });
@@ -179,7 +177,8 @@ class Freivalds {
         Matrix a(rows, data.k);
         for (std::int64_t i = 0; i < rows; ++i) put_row(data, row + i, 0, a, i);
         products_.middleRows(row, rows).noalias() = a * mixed;
-        for (std::int64_t i = 0; i < rows; ++i) data.square_row(row + i, 0, a.row(i));
+        for (std::int64_t i = 0; i < rows; ++i)
+          data.a().square(row + i, 0, data.k, a.row(i).data());
         norms_.middleRows(row, rows) = (a * squares).cwiseSqrt();
       }
     });
@@ -299,9 +298,9 @@ std::vector<std::int64_t> sampled_rows(std::int64_t m, std::uint64_t seed) {
 
 class GemmReference : public Reference {
  public:
-  GemmReference(const Problem& problem, const std::vector<HostTensor>& inputs, std::uint64_t seed,
-                const ProductScales* scales = nullptr)
-      : data_(problem, inputs, scales),
+  GemmReference(const Problem& problem, const std::vector<HostTensor>& inputs,
+                ProductOperands operands, std::uint64_t seed)
+      : data_(problem, inputs, std::move(operands)),
         full_(gemm_fully_checked(problem)),
         rows_(data_, full_ ? all_rows(data_.m) : sampled_rows(data_.m, seed)) {
     if (full_) {
@@ -387,14 +386,13 @@ std::unique_ptr<Reference> gemm_reference(const Problem& problem,
                                           const std::vector<HostTensor>& inputs,
                                           std::uint64_t seed) {
   if (problem.dim("batch", 1) > 1) return gemm_batch_reference(problem, inputs, seed);
-  return std::make_unique<GemmReference>(problem, inputs, seed);
+  return product_reference(problem, inputs, gemm_operands(problem, inputs), seed);
 }
 
-std::unique_ptr<Reference> scaled_product_reference(const Problem& problem,
-                                                    const std::vector<HostTensor>& inputs,
-                                                    const ProductScales& scales,
-                                                    std::uint64_t seed) {
-  return std::make_unique<GemmReference>(problem, inputs, seed, &scales);
+std::unique_ptr<Reference> product_reference(const Problem& problem,
+                                             const std::vector<HostTensor>& inputs,
+                                             ProductOperands operands, std::uint64_t seed) {
+  return std::make_unique<GemmReference>(problem, inputs, std::move(operands), seed);
 }
 
 Problem plain_product(const Problem& problem, DType in) {

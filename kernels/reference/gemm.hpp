@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "kernels/model/operation.hpp"
-#include "kernels/reference/gemm_scales.hpp"
+#include "kernels/reference/product_operands.hpp"
 
 namespace greta::kernels {
 
@@ -20,12 +20,11 @@ std::unique_ptr<Reference> gemm_reference(const Problem& problem,
                                           const std::vector<HostTensor>& inputs,
                                           std::uint64_t seed);
 
-/// Returns the same of a product nt whose operands are scaled. Elements that are not finite give
-/// what FP64 does, if every element is checked.
-std::unique_ptr<Reference> scaled_product_reference(const Problem& problem,
-                                                    const std::vector<HostTensor>& inputs,
-                                                    const ProductScales& scales,
-                                                    std::uint64_t seed);
+/// Returns the same of other operands, which take the place of A and B. `inputs`: the others.
+/// Elements that are not finite give what FP64 does, if every element is checked.
+std::unique_ptr<Reference> product_reference(const Problem& problem,
+                                             const std::vector<HostTensor>& inputs,
+                                             ProductOperands operands, std::uint64_t seed);
 
 /// Returns the same of a batch, each of whose products is checked as one of its own.
 std::unique_ptr<Reference> gemm_batch_reference(const Problem& problem,

@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <iterator>
 
+#include "kernels/model/parallel.hpp"
 #include "kernels/reference/gemm.hpp"
 #include "kernels/reference/gemm_parts.hpp"
 #include "kernels/reference/references.hpp"
@@ -51,10 +53,14 @@ std::unique_ptr<Reference> reference_of_groups(const Problem& problem,
                                                ReferenceOf reference_of) {
   std::vector<std::int64_t> groups;
   std::vector<ProductPart> parts = parts_of(problem, inputs, groups);
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    ProductPart& part = parts[i];
-    part.reference = reference_of(part, groups[i], i);
-  }
+  const auto compute = [&](std::int64_t first, std::int64_t last) {
+    for (auto i = static_cast<std::size_t>(first); i < static_cast<std::size_t>(last); ++i) {
+      parts[i].reference = reference_of(parts[i], groups[i], i);
+    }
+  };
+  // Few groups are computed one after the other, each on all cores.
+  const auto count = std::ssize(parts);
+  count < parallel_threads() ? compute(0, count) : parallel_parts(count, compute);
   return reference_of_parts(std::move(parts), tensor_named(inputs, "A").spec.rows, problem.dim("n"),
                             grouped_gemm_fully_checked(problem));
 }

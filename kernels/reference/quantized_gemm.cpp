@@ -59,43 +59,30 @@ std::unique_ptr<Reference> quantized_gemm_reference(const Problem& problem,
                                                     std::uint64_t seed) {
   QuantizedMatrix matrix;
   matrix.format = weight_format_from_string(problem.attribute("weights", "int4")).value();
-  const std::string epilogue = problem.attribute("epilogue", "none");
   matrix.k = problem.dim("k");
   matrix.group = group_length(problem, matrix.format);
+  const std::string packing = problem.attribute("packing", "rows");
   const bool has_zeros = problem.attribute("zeros", "none") == "groups";
   std::vector<HostTensor> rows;
-  const std::string packing = problem.attribute("packing", "rows");
-  HostTensor of_panels;
-  if (packing == "panels") {
-    const HostTensor& stored = tensor_named(inputs, "B");
-    of_panels = stored;
-    panels_to_rows(stored.data.data(), stored.spec.rows, stored.spec.cols, of_panels.data.data());
-  } else if (packing != "rows") {
+  if (packing != "rows" && packing != "panels") {
     PackedMatrix packed = packed_matrix_of(problem);
-    if (epilogue == "swiglu") packed.n *= 2;
+    if (problem.attribute("epilogue", "none") == "swiglu") packed.n *= 2;
     rows = as_rows(packed, inputs, has_zeros);
   }
-  const std::vector<HostTensor>& weights_of = rows.empty() ? inputs : rows;
-  matrix.integers = packing == "panels" ? &of_panels : &tensor_named(weights_of, "B");
-  matrix.rows = matrix.integers->spec.rows;
-  if (!in_blocks(matrix.format)) matrix.scales = &tensor_named(weights_of, "scales");
-  if (has_zeros) matrix.zeros = &tensor_named(weights_of, "zeros");
-  const std::vector<float> weights = dequantized(matrix);
-  HostTensor b{{"B", Role::input, DType::f32, matrix.rows, matrix.k}, {}};
-  b.data.resize(b.spec.bytes());
-  std::memcpy(b.data.data(), weights.data(), b.data.size());
-  std::vector<HostTensor> operands{tensor_named(inputs, "A"), std::move(b)};
-  if (problem.attribute("prologue", "none") == "rmsnorm") {
-    operands.push_back(tensor_named(inputs, "weight"));
-  }
-  if (epilogue == "bias" || epilogue == "residual") {
-    operands.push_back(tensor_named(inputs, epilogue));
-  }
-  ProductScales scales;
+  const std::vector<HostTensor>& weights = rows.empty() ? inputs : rows;
+  HostTensor integers = tensor_named(weights, "B"), scales, zeros;
+  if (packing == "panels") integers.data = rows_of_panels(integers.data, integers.spec.cols);
+  if (!in_blocks(matrix.format)) scales = tensor_named(weights, "scales");
+  if (has_zeros) zeros = tensor_named(weights, "zeros");
+  matrix.rows = integers.spec.rows;
+  ProductOperands operands;
+  operands.a.lines = rows_of(packed(tensor_named(inputs, "A")));
+  operands.b.lines =
+      dequantized_rows(matrix, std::move(integers), std::move(scales), std::move(zeros));
   if (problem.attribute("math", "exact") == "rounded_weights") {
-    scales.of_norm = rounding_of_weights(matrix.format, problem.dtype, matrix.k);
+    operands.of_norm = rounding_of_weights(matrix.format, problem.dtype, matrix.k);
   }
-  return scaled_product_reference(product_of(problem), operands, scales, seed);
+  return product_reference(product_of(problem), inputs, std::move(operands), seed);
 }
 
 }  // namespace greta::kernels

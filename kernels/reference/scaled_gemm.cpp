@@ -1,11 +1,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstring>
 #include <string_view>
 
 #include "kernels/model/byte_formats.hpp"
-#include "kernels/model/parallel.hpp"
 #include "kernels/model/weight_formats.hpp"
 #include "kernels/reference/gemm.hpp"
 #include "kernels/reference/references.hpp"
@@ -13,26 +11,36 @@
 namespace greta::kernels {
 namespace {
 
-/// Returns the numbers of an operand as f32, which represents them exactly.
-HostTensor decoded(ByteFormat format, const HostTensor& bytes) {
-  TensorSpec spec = bytes.spec;
-  spec.dtype = DType::f32;
-  const int bits = traits(format).bits, of_byte = 8 / bits;
-  spec.cols *= of_byte;
-  HostTensor numbers{spec, std::vector<std::byte>(spec.bytes())};
-  std::array<float, 256> number{};
-  for (std::size_t byte = 0; byte < number.size(); ++byte) {
-    number.at(byte) = decode_byte(format, static_cast<std::uint8_t>(byte));
-  }
-  parallel_parts(std::ssize(bytes.data) * of_byte, [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t i = first; i < last; ++i) {
-      const std::byte byte = bytes.data[static_cast<std::size_t>(i / of_byte)];
-      const float& value = number[std::to_integer<std::size_t>(byte >> i % of_byte * bits)];
-      std::memcpy(numbers.data.data() + i * std::ptrdiff_t{sizeof(float)}, &value, sizeof(float));
+/// The numbers of an operand, which f32 represents exactly.
+class Numbers : public OperandLines {
+ public:
+  Numbers(ByteFormat format, HostTensor bytes)
+      : bits_(traits(format).bits), bytes_(std::move(bytes)) {
+    for (std::size_t byte = 0; byte < number_.size(); ++byte) {
+      number_.at(byte) = decode_byte(format, static_cast<std::uint8_t>(byte));
     }
-  });
-  return numbers;
-}
+  }
+
+  void read(std::int64_t line, std::int64_t first, std::int64_t count, double* to) const override {
+    const std::int64_t of_byte = 8 / bits_;
+    const std::byte* const row = bytes_.data.data() + line * bytes_.spec.cols;
+    if (of_byte == 1) {
+      for (std::int64_t i = 0; i < count; ++i) to[i] = number(row[first + i]);
+      return;
+    }
+    for (std::int64_t i = 0; i < count; ++i) {
+      const auto shift = static_cast<int>((first + i) % of_byte) * bits_;
+      to[i] = number(row[(first + i) / of_byte] >> shift);
+    }
+  }
+
+ private:
+  double number(std::byte code) const { return number_[std::to_integer<std::size_t>(code)]; }
+
+  int bits_;
+  HostTensor bytes_;
+  std::array<double, 256> number_{};
+};
 
 /// Returns the scales of an operand with `rows` lines of `k`.
 LineScales scales_of(const HostTensor& tensor, std::int64_t rows, std::int64_t k) {
@@ -69,12 +77,12 @@ bool any_subnormal(const LineScales& scales) {
 
 /// Returns how large an error of a result may be where devices flush to zero: a scale, the product
 /// of two, or a sum times these. `most`: the largest number of A times that of B.
-double flushed(const ProductScales& scales, bool mx, double k, double most) {
-  const double a = largest_of(scales.a), b = largest_of(scales.b);
+double flushed(const ProductOperands& operands, bool mx, double k, double most) {
+  const LineScales &of_a = operands.a.scales, &of_b = operands.b.scales;
+  const double a = largest_of(of_a), b = largest_of(of_b);
   if (!mx) return 0x1p-126 * k * most * (1 + a) * (1 + b);
   // Powers of two are exact, so that only those of an operand that has subnormal ones are lost.
-  return 0x1p-126 * k * most *
-         (1 + (any_subnormal(scales.a) ? b : 0) + (any_subnormal(scales.b) ? a : 0));
+  return 0x1p-126 * k * most * (1 + (any_subnormal(of_a) ? b : 0) + (any_subnormal(of_b) ? a : 0));
 }
 
 }  // namespace
@@ -91,22 +99,24 @@ std::unique_ptr<Reference> scaled_gemm_reference(const Problem& problem,
       byte_format_from_string(problem.attribute("format_b", "same")).value_or(format);
   const std::int64_t k = problem.dim("k");
   const HostTensor &a = tensor_named(inputs, "A"), &b = tensor_named(inputs, "B");
-  ProductScales scales;
-  scales.a = scales_of(tensor_named(inputs, "scales_a"), a.spec.rows, k);
-  scales.b = scales_of(tensor_named(inputs, "scales_b"), b.spec.rows, k);
+  ProductOperands operands;
+  operands.a = {std::make_shared<const Numbers>(format, a),
+                scales_of(tensor_named(inputs, "scales_a"), a.spec.rows, k)};
+  operands.b = {std::make_shared<const Numbers>(format_b, b),
+                scales_of(tensor_named(inputs, "scales_b"), b.spec.rows, k)};
   if (format != ByteFormat::int8) {
-    scales.of_norm = 24 * 0x1p-13;
+    operands.of_norm = 24 * 0x1p-13;
     // Matrix cores do not normalise subnormal numbers: their exponent is that of the least normal.
-    scales.a.least_number = std::ldexp(1, 1 - traits(format).bias);
-    scales.b.least_number = std::ldexp(1, 1 - traits(format_b).bias);
+    operands.a.scales.least_number = std::ldexp(1, 1 - traits(format).bias);
+    operands.b.scales.least_number = std::ldexp(1, 1 - traits(format_b).bias);
   }
   const double most = (traits(format).largest + 1) * (traits(format_b).largest + 1);
-  scales.least =
-      flushed(scales, problem.attribute("scales", "tensor") == "mx", static_cast<double>(k), most);
+  operands.least = flushed(operands, problem.attribute("scales", "tensor") == "mx",
+                           static_cast<double>(k), most);
   Problem plain = plain_product(problem, DType::f32);
   const std::string epilogue = problem.attribute("epilogue", "none");
   if (epilogue != "none") plain.attributes.emplace_back("epilogue", epilogue);
-  return scaled_product_reference(plain, {decoded(format, a), decoded(format_b, b)}, scales, seed);
+  return product_reference(plain, inputs, std::move(operands), seed);
 }
 
 }  // namespace greta::kernels

@@ -143,6 +143,15 @@ double load_element(DType type, const std::byte* data, std::size_t index) {
       type, [&](auto t) { return static_cast<double>(load<decltype(t)::value>(data, index)); });
 }
 
+void load_elements(DType type, const std::byte* data, std::size_t first, std::size_t count,
+                   double* to) {
+  with_dtype(type, [&](auto t) {
+    for (std::size_t i = 0; i < count; ++i) {
+      to[i] = static_cast<double>(load<decltype(t)::value>(data, first + i));
+    }
+  });
+}
+
 void store_element(DType type, std::byte* data, std::size_t index, double value) {
   with_dtype(type, [&](auto t) { store<decltype(t)::value>(data, index, value); });
 }

@@ -227,6 +227,9 @@ auto load(const std::byte* data, std::size_t index) {
 
 /// Reads element `index` of packed elements.
 double load_element(DType type, const std::byte* data, std::size_t index);
+/// Reads `count` of them, from element `first` on.
+void load_elements(DType type, const std::byte* data, std::size_t first, std::size_t count,
+                   double* to);
 /// Rounds to nearest even and stores; integers must hold the value.
 void store_element(DType type, std::byte* data, std::size_t index, double value);
 

@@ -116,7 +116,7 @@ TEST(GemmReference, AgreesWithThreeLoopsOnGatesAndNorms) {
 // Problems that are too large for all elements are checked by single ones.
 TEST(GemmReference, ElementsOfGatesAndNormsAgreeWithRows) {
   const Case c(few_rows({{"epilogue", "bias,swiglu"}, {"prologue", "rmsnorm"}}));
-  const GemmData data(c.problem, c.inputs);
+  const GemmData data(c.problem, c.inputs, kernels::gemm_operands(c.problem, c.inputs));
   const auto rows = c.reference->expected().value().front();
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const Expected e =

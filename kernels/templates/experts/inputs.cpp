@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "kernels/model/parallel.hpp"
 #include "kernels/model/random.hpp"
 #include "kernels/planning/expert_ids.hpp"
 #include "kernels/templates/experts/shape.hpp"
@@ -25,8 +26,11 @@ TensorSpec plain_ids(const Shape& s) {
 }
 
 void scale(HostTensor& tensor, double factor) {
-  for (std::size_t i = 0; i < tensor.spec.elements(); ++i)
-    store_element(tensor.spec.dtype, tensor.data.data(), i, factor * tensor.at(i));
+  parallel_parts(tensor.spec.rows * tensor.spec.cols, [&](std::int64_t first, std::int64_t last) {
+    for (auto i = static_cast<std::size_t>(first); i < static_cast<std::size_t>(last); ++i) {
+      store_element(tensor.spec.dtype, tensor.data.data(), i, factor * tensor.at(i));
+    }
+  });
 }
 
 /// Returns quantised weights or their scales, as quantized_gemm has them.

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <random>
 #include <string_view>
 
 #include "kernels/model/adversarial.hpp"
+#include "kernels/model/parallel.hpp"
 #include "kernels/model/random.hpp"
 #include "kernels/model/weight_panels.hpp"
 #include "kernels/reference/references.hpp"
@@ -87,8 +89,16 @@ void set_scales(WeightFormat format, std::byte* block, const Scales& scales,
   }
 }
 
-void fill_random(HostTensor& tensor, std::mt19937_64& random) {
-  for (std::byte& byte : tensor.data) byte = static_cast<std::byte>(random() >> 56);
+void fill_random(HostTensor& tensor, std::uint64_t stream) {
+  constexpr std::int64_t word = sizeof(std::uint64_t);
+  const std::int64_t bytes = std::ssize(tensor.data);
+  parallel_parts((bytes + word - 1) / word, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t i = first; i < last; ++i) {
+      const std::uint64_t drawn = mix64(stream + static_cast<std::uint64_t>(i));
+      std::memcpy(tensor.data.data() + i * word, &drawn,
+                  static_cast<std::size_t>(std::min(word, bytes - i * word)));
+    }
+  });
 }
 
 /// Replaces the integers of some blocks by equal ones: all bits clear or set.
@@ -139,7 +149,7 @@ void fill_scales(const Shape& shape, HostTensor& tensor, const Scales& scales,
 
 /// Zero points are near the middle, or any bytes if adversarial.
 void fill_zeros(const Shape& shape, HostTensor& tensor, bool adversarial, std::mt19937_64& random) {
-  if (shape.packing) return fill_random(tensor, random);
+  if (shape.packing) return fill_random(tensor, random());
   const std::uint64_t values = shape.format == WeightFormat::int4 ? 16 : 256;
   for (std::byte& zero : tensor.data) {
     const bool any = adversarial && uniform_below(random, 4) == 0;
@@ -284,7 +294,7 @@ HostTensor input(const Problem& problem, const TensorSpec& spec, std::uint64_t s
   if (!weights) return random_tensor(spec, seed);
   HostTensor tensor{spec, std::vector<std::byte>(spec.bytes())};
   std::mt19937_64 random(mix64(seed));
-  if (spec.name == "B") fill_random(tensor, random);
+  if (spec.name == "B") fill_random(tensor, random());
   if (spec.name == "B" && in_blocks(shape.format)) fill_blocks(shape.format, tensor, {}, random);
   if (spec.name == "scales") fill_scales(shape, tensor, {}, random);
   if (spec.name == "zeros") fill_zeros(shape, tensor, false, random);

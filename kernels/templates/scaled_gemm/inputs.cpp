@@ -1,7 +1,11 @@
 #include "kernels/templates/scaled_gemm/inputs.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <map>
+#include <mutex>
+#include <optional>
 #include <random>
 #include <string_view>
 
@@ -27,14 +31,51 @@ void put(ByteFormat format, std::byte* codes, std::int64_t i, std::byte code) {
   to = (to & ~mask) | (code << shift & mask);
 }
 
+/// Codes of uniform numbers: of most draws, the upper bits say the code.
+class UniformCodes {
+ public:
+  explicit UniformCodes(ByteFormat format) : format_(format) {
+    for (std::uint64_t upper = 0; upper < known_.size(); ++upper) {
+      const std::byte least = exactly(upper << lower_bits);
+      const std::byte most = exactly((upper << lower_bits) + ((1ULL << lower_bits) - 1));
+      if (least == most) known_[upper] = least;
+    }
+  }
+
+  std::byte of(std::uint64_t draw) const {
+    const std::optional<std::byte>& known = known_[draw >> lower_bits];
+    return known ? *known : exactly(draw);
+  }
+
+ private:
+  static constexpr int upper_bits = 14, lower_bits = 64 - upper_bits;
+
+  std::byte exactly(std::uint64_t draw) const {
+    const double unit = (static_cast<double>(draw >> 12) + 0.5) * 0x1p-52;
+    return coded(format_, traits(format_).largest * (2 * unit - 1));
+  }
+
+  ByteFormat format_;
+  std::array<std::optional<std::byte>, std::size_t{1} << upper_bits> known_{};
+};
+
+/// Returns the codes of a format, which are computed once per process.
+const UniformCodes& uniform_codes(ByteFormat format) {
+  static std::mutex mutex;
+  static std::map<ByteFormat, UniformCodes> all;
+  const std::lock_guard lock(mutex);
+  return all.try_emplace(format, format).first->second;
+}
+
 void fill_codes(ByteFormat format, HostTensor& tensor, std::uint64_t stream) {
-  const double largest = traits(format).largest;
-  const std::int64_t of_byte = 8 / traits(format).bits;
+  const UniformCodes& codes = uniform_codes(format);
+  const int bits = traits(format).bits;
   parallel_parts(std::ssize(tensor.data), [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t i = first * of_byte; i < last * of_byte; ++i) {
-      const std::uint64_t draw = mix64(stream + static_cast<std::uint64_t>(i));
-      const double unit = (static_cast<double>(draw >> 12) + 0.5) * 0x1p-52;
-      put(format, tensor.data.data(), i, coded(format, largest * (2 * unit - 1)));
+    auto number = stream + static_cast<std::uint64_t>(first * (8 / bits));
+    for (std::int64_t i = first; i < last; ++i) {
+      std::byte byte{};
+      for (int shift = 0; shift < 8; shift += bits) byte |= codes.of(mix64(number++)) << shift;
+      tensor.data[static_cast<std::size_t>(i)] = byte;
     }
   });
 }
