@@ -28,6 +28,8 @@ namespace greta::kernels {
 struct Work {
   double flops = 0;
   double bytes = 0;  ///< every input read once and every output written once
+  /// What is multiplied; otherwise numbers of the problem's type.
+  std::optional<ByteNumbers> numbers{};
 };
 
 /// Describes an extent that varies at run time, such as a number of tokens. Other extents are fixed

@@ -18,6 +18,15 @@ enum class DeviceKind { discrete_gpu, integrated_gpu, virtual_gpu, cpu };
 /// Returns "discrete GPU", "integrated GPU", "virtual GPU" or "CPU".
 std::string_view to_string(DeviceKind kind);
 
+/// Numbers of eight bits that matrix cores multiply.
+enum class ByteNumbers { fp8, int8 };
+
+inline constexpr std::array all_byte_numbers{ByteNumbers::fp8, ByteNumbers::int8};
+
+constexpr std::string_view to_string(ByteNumbers numbers) {
+  return numbers == ByteNumbers::fp8 ? "fp8" : "int8";
+}
+
 /// An operation D = A B + C of a device's matrix cores, executed by a subgroup. A has the shape
 /// m x k, B has the shape k x n.
 struct MatrixOperation {

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "runtime/device/backend.hpp"
+#include "runtime/device/hardware/architectures.hpp"
 #include "runtime/device/vulkan/glsl_compiler.hpp"
 #include "tests/layers.hpp"
 #include "tuner/compile/target_compiler.hpp"
@@ -65,10 +66,18 @@ TEST_P(CeilingKernels, CompileWithoutSpillsForGpusThatAreNotHere) {
     EXPECT_GE(figures.matrix_instructions, matrix_chains) << to_string(operation.input);
     EXPECT_FALSE(figures.spills()) << to_string(operation.input);
   }
+  for (const ByteNumbers numbers : all_byte_numbers) {
+    const auto kernel = byte_kernel(info, numbers);
+    ASSERT_EQ(kernel.has_value(), byte_cores(GetParam()).has(numbers)) << to_string(numbers);
+    if (!kernel) continue;
+    const auto figures = statistics(kernel->source);
+    EXPECT_GE(figures.matrix_instructions, matrix_chains) << to_string(numbers);
+    EXPECT_FALSE(figures.spills()) << to_string(numbers);
+  }
 }
 
-INSTANTIATE_TEST_SUITE_P(Architectures, CeilingKernels, ::testing::Values("gfx942", "gfx1100"),
-                         name_of);
+INSTANTIATE_TEST_SUITE_P(Architectures, CeilingKernels,
+                         ::testing::Values("gfx942", "gfx950", "gfx1100", "gfx1201"), name_of);
 #ifdef GRETA_TEST_NVRTC
 INSTANTIATE_TEST_SUITE_P(Nvidia, CeilingKernels, ::testing::Values("sm_80", "sm_90"), name_of);
 #endif
@@ -122,15 +131,29 @@ TEST(Roofline, OfHalfPrecisionIsThatOfMatrixCores) {
                                       {"fma_f32_gflops", 10'000, 1, "", ""},
                                       {"matrix_f16_gflops", 100'000, 1, "", ""},
                                       {"matrix_bf16_gflops", 0, 1, "", ""}};
-  EXPECT_EQ(arithmetic_gflops(DType::f32, ceilings), 10'000);
-  EXPECT_EQ(arithmetic_gflops(DType::f16, ceilings), 100'000);
-  EXPECT_EQ(arithmetic_gflops(DType::bf16, ceilings), 10'000);  // it could not be measured
+  EXPECT_EQ(arithmetic_gflops(DType::f32, {}, ceilings), 10'000);
+  EXPECT_EQ(arithmetic_gflops(DType::f16, {}, ceilings), 100'000);
+  EXPECT_EQ(arithmetic_gflops(DType::bf16, {}, ceilings), 10'000);  // it could not be measured
   const Work heavy{1e12, 1e6};
   EXPECT_DOUBLE_EQ(roofline_us(DType::f32, heavy, ceilings), 1e5);
   EXPECT_DOUBLE_EQ(roofline_us(DType::f16, heavy, ceilings), 1e4);
   const Work wide{1e6, 1e9};
   EXPECT_DOUBLE_EQ(roofline_us(DType::f16, wide, ceilings), 1e3);
   EXPECT_EQ(roofline_us(DType::f16, heavy, {}), 0);
+}
+
+// The type of a scaled product's outputs says nothing of its arithmetic.
+TEST(Roofline, OfNumbersOfEightBitsIsTheirsWhereMatrixCoresHaveThem) {
+  std::vector<Ceiling> ceilings{{"copy_gbps", 1000, 1, "", ""},
+                                {"fma_f32_gflops", 10'000, 1, "", ""},
+                                {"matrix_f16_gflops", 100'000, 1, "", ""}};
+  const Work fp8{1e12, 1e6, ByteNumbers::fp8};
+  EXPECT_DOUBLE_EQ(roofline_us(DType::f32, fp8, ceilings), 1e4);  // by f16
+  ceilings.push_back({"matrix_fp8_gflops", 200'000, 1, "", ""});
+  for (const DType output : {DType::f32, DType::bf16}) {
+    EXPECT_DOUBLE_EQ(roofline_us(output, fp8, ceilings), 5e3);
+    EXPECT_DOUBLE_EQ(roofline_us(output, {1e12, 1e6, ByteNumbers::int8}, ceilings), 1e4);
+  }
 }
 
 TEST(Ceilings, WhatNoDeviceHasWasNotMeasured) {

@@ -1,12 +1,16 @@
 #include "tuner/measure/ceiling_kernels.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "kernels/planning/plan.hpp"
 #include "kernels/planning/render.hpp"
+#include "runtime/device/hardware/architectures.hpp"
 
 namespace greta::tuner {
 namespace {
@@ -143,19 +147,17 @@ GRETA_KERNEL(256) greta_chase(u32* memory, u32 steps, u32 unused) {
 // The values are kernel arguments, so the compiler can't compute any product. Adjacent lanes hold
 // different fragments.
 constexpr std::string_view matrix_hip = R"(
-typedef MatrixCore<INPUT, SPAN> Core;
+typedef CORE Core;
 
 GRETA_DEVICE Core::Fragment filled(u32 word) {
   Core::Fragment fragment;
 #if defined(GRETA_MATRIX_MMA)
   Chunk* const chunks = &fragment;
-  constexpr int count = 1;
 #else
   Chunk* const chunks = fragment.chunk;
-  constexpr int count = int(Core::lane_chunks);
 #endif
   GRETA_UNROLL
-  for (int i = 0; i < count; ++i) {
+  for (int i = 0; i < int(sizeof(fragment) / sizeof(Chunk)); ++i) {
     GRETA_UNROLL
     for (int j = 0; j < 4; ++j) chunks[i].word[j] = word;
   }
@@ -172,10 +174,10 @@ GRETA_KERNEL(256) greta_matrix(float* sink, u32 length, u32 inputs) {
   float sum = 0.0f;
   GRETA_UNROLL
   for (int i = 0; i < CHAINS; ++i) {
-#if defined(GRETA_MATRIX_MMA)
+#if defined(GRETA_MATRIX_MMA) && !BYTES
     sum += sums[i].column[0][0] + sums[i].column[1][0];
 #else
-    sum += sums[i][0];
+    sum += float(sums[i][0]);
 #endif
   }
   if (sum == -12345.678f) sink[thread_index()] = sum;
@@ -195,22 +197,35 @@ GRETA_KERNEL(256) greta_matrix(float* sink, u32 length, u32 inputs) {
   }
   show_to_products();
   block_barrier();
+#if BYTES
+  ByteSums<256, decltype(SUM())> sums[1] = {};
+#else
   WarpgroupSums<256> sums[1] = {};
-  for (u32 k = 0; k < length; k += 128) {
+#endif
+  for (u32 k = 0; k < length; k += 8 * DEPTH) {
     products_begin();
     GRETA_UNROLL
     for (u32 step = 0; step < 128; step += 16) {
       const u32 a = A::part<true>(0, step % 64), b = A::bytes + B::part<true>(0, step % 64);
-      multiply_async<true, true, true>(INPUT(), sums[0], operand_place<A, true>(memory, a),
-                                       operand_place<B, true>(memory, b));
+      const OperandPlace of_a = operand_place<A, true>(memory, a), of_b = operand_place<B, true>(memory, b);
+#if BYTES
+      multiply_bytes<true>(INPUT(), sums[0], of_a, of_b);
+#else
+      multiply_async<true, true, true>(INPUT(), sums[0], of_a, of_b);
+#endif
     }
     close_products();
     wait_for_products<1>();
   }
+#if BYTES
+  wait_for_products<0>();
+  claim_byte_sums(sums[0]);
+#else
   finish_products(sums);
+#endif
   float sum = 0.0f;
   GRETA_UNROLL
-  for (int i = 0; i < 32; ++i) sum += sums[0].eight[i][0];
+  for (int i = 0; i < 32; ++i) sum += float(sums[0].eight[i][0]);
   if (sum == -12345.678f) sink[thread_index()] = sum;
 }
 )";
@@ -269,12 +284,14 @@ std::string matrix_text_glsl(const DeviceInfo& device, const MatrixOperation& op
 
 // NVIDIA's operations have 8 columns. The templates use them in pairs.
 std::string matrix_text_hip(const MatrixOperation& operation) {
-  const Defines defines{{"INPUT", std::string(traits(operation.input).hip)},
-                        {"SPAN", std::to_string(operation.m)},
-                        {"CHAINS", std::to_string(matrix_chains)}};
+  const std::string input(traits(operation.input).hip);
   if (of_warpgroup(operation)) {
+    const Defines defines{{"INPUT", input}, {"DEPTH", "16"}, {"BYTES", "0"}};
     return render("common/warpgroup_matrix.hip", defines) + std::string(warpgroup_matrix_hip);
   }
+  const Defines defines{{"CORE", fmt::format("MatrixCore<{}, {}>", input, operation.m)},
+                        {"CHAINS", std::to_string(matrix_chains)},
+                        {"BYTES", "0"}};
   return render("common/matrix.hip", defines) + std::string(matrix_hip);
 }
 
@@ -286,6 +303,13 @@ KernelSource make_source(const DeviceInfo& device, const std::string& name, std:
   source.entry = device.language == Language::glsl ? "main" : "greta_" + name;
   source.argument_bytes = 16;
   source.block = {ceiling_threads, 1, 1};
+  return source;
+}
+
+KernelSource warpgroup_source(const DeviceInfo& device, std::string text) {
+  KernelSource source = make_source(device, "matrix", std::move(text));
+  kernels::compile_for_warpgroups(source, device);
+  source.dynamic_shared_bytes = warpgroup_matrix_bytes;
   return source;
 }
 
@@ -331,13 +355,36 @@ KernelSource empty_kernel(const DeviceInfo& device) {
 
 KernelSource matrix_kernel(const DeviceInfo& device, const MatrixOperation& operation) {
   const bool glsl = device.language == Language::glsl;
-  auto source = make_source(
-      device, "matrix", glsl ? matrix_text_glsl(device, operation) : matrix_text_hip(operation));
-  if (!glsl && of_warpgroup(operation)) {
-    kernels::compile_for_warpgroups(source, device);
-    source.dynamic_shared_bytes = warpgroup_matrix_bytes;
+  const std::string text = glsl ? matrix_text_glsl(device, operation) : matrix_text_hip(operation);
+  return !glsl && of_warpgroup(operation) ? warpgroup_source(device, text)
+                                          : make_source(device, "matrix", text);
+}
+
+// Where warpgroups multiply such numbers, waves do so by f16.
+std::optional<ByteKernel> byte_kernel(const DeviceInfo& device, ByteNumbers numbers) {
+  if (device.language != Language::hip || !byte_cores(device.architecture).has(numbers)) {
+    return std::nullopt;
   }
-  return source;
+  const bool fp8 = numbers == ByteNumbers::fp8;
+  const std::string type = fp8 ? "E4m3" : "Int8", sum = fp8 ? "float" : "int";
+  if (has_warpgroup_products(device.architecture)) {
+    const Defines defines{{"INPUT", type}, {"SUM", sum}, {"DEPTH", "32"}, {"BYTES", "1"}};
+    const auto text = render("common/warpgroup_bytes.hip", defines);
+    return ByteKernel{warpgroup_source(device, text + std::string(warpgroup_matrix_hip)),
+                      matrix_flops(device, {.m = 64, .n = 256})};
+  }
+  constexpr double rows = 16;
+  const Defines defines{{"CORE", fmt::format("ByteCore<{}, {}>", type, sum)},
+                        {"CHAINS", std::to_string(matrix_chains)},
+                        {"BYTES", "1"}};
+  const auto text = render("common/byte_matrix.hip", defines);
+  return ByteKernel{make_source(device, "matrix", text + std::string(matrix_hip)),
+                    2 * rows * rows * matrix_chains};
+}
+
+// 2^-6 in OCP's e4m3, and 1: no sum overflows.
+std::uint32_t byte_input(ByteNumbers numbers) {
+  return numbers == ByteNumbers::fp8 ? 0x08080808 : 0x01010101;
 }
 
 std::uint32_t matrix_input(DType type) {

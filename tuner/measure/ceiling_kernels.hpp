@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -42,7 +43,7 @@ KernelSource empty_kernel(const DeviceInfo& device);
 
 /// Independent matrix operations of this kind on registers, in matrix_chains chains per subgroup.
 /// Warpgroup operations, which read their operands from shared memory, form one chain. Arguments:
-/// address of 4 KiB that are never written, u32 length of the dot products (a multiple of 128), u32
+/// address of 4 KiB that are never written, u32 length of the dot products (a multiple of 256), u32
 /// two inputs of equal value.
 KernelSource matrix_kernel(const DeviceInfo& device, const MatrixOperation& operation);
 inline constexpr std::uint32_t matrix_chains = 8;
@@ -51,5 +52,15 @@ inline constexpr std::uint32_t matrix_chains = 8;
 std::uint32_t matrix_input(DType type);
 /// Returns the FLOPs of one subgroup per unit of dot-product length.
 double matrix_flops(const DeviceInfo& device, const MatrixOperation& operation);
+
+/// A kernel of matrix operations on numbers of eight bits, with the arguments of matrix_kernel().
+struct ByteKernel {
+  KernelSource source;
+  double flops = 0;  ///< of one subgroup per unit of dot-product length
+};
+/// Returns the kernel of the device's fastest such operations; nothing where HIP kernels have none.
+std::optional<ByteKernel> byte_kernel(const DeviceInfo& device, ByteNumbers numbers);
+/// Returns the last argument of that kernel.
+std::uint32_t byte_input(ByteNumbers numbers);
 
 }  // namespace greta::tuner

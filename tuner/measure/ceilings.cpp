@@ -51,51 +51,87 @@ Result<Ceiling> fma_ceiling(Device& device, LaunchTimer& timer) {
   return make_ceiling(ceiling_fma_f32, *samples, kernel.flops(iterations) / 1e3, device.info());
 }
 
-// Returns the shortest time of a launch of `groups` workgroups with dot products of this length.
-Result<double> matrix_us(Device& device, LaunchTimer& timer, const MatrixOperation& operation,
-                         std::uint32_t groups, std::uint32_t length) {
-  auto kernel = device.compile(matrix_kernel(device.info(), operation));
-  if (!kernel) return kernel.failure();
-  auto sink = device.allocate(ceiling_threads * 16);
-  if (!sink) return sink.failure();
-  const std::uint32_t inputs[] = {length, matrix_input(operation.input)};
-  std::array<std::byte, 16> arguments{};
-  const std::uint64_t address = (*sink)->address();
-  std::memcpy(arguments.data(), &address, sizeof address);
-  std::memcpy(arguments.data() + 8, inputs, sizeof inputs);
-  auto samples = samples_of(timer, device.info(), [&](Stream& stream) {
-    return stream.launch(**kernel, {groups, 1, 1}, arguments);
-  });
-  if (!samples) return samples.failure();
-  return *std::min_element(samples->begin(), samples->end());
+/// What a kernel of matrix operations runs, and in which time.
+class MatrixRates {
+ public:
+  MatrixRates(Device& device, LaunchTimer& timer) : device_(device), timer_(timer) {}
+
+  /// Adds the rate of a kernel to those of which the fastest counts. `flops`: of one subgroup per
+  /// unit of dot-product length; `least`: the length on hip-host, which emulates each lane. Fails
+  /// if the device is lost; what can't be measured otherwise is only logged.
+  Result<void> add(const KernelSource& source, double flops, std::uint32_t input,
+                   std::uint32_t least, std::string_view name) {
+    const DeviceInfo& info = device_.info();
+    const std::uint32_t groups = ceiling_groups(info);
+    const std::uint32_t length = info.is_cpu() ? least : 32768;
+    const double subgroups = 1.0 * groups * ceiling_threads / info.subgroup_size;
+    const auto us = time_us(source, groups, length, input);
+    if (us) {
+      best_ = std::max(best_, flops * length * subgroups / *us / 1e3);
+      return {};
+    }
+    const Status status = us.failure().status;
+    if (status == Status::timeout || status == Status::device_lost) return us.failure();
+    log(LogLevel::warning, "the rate of matrix operations on {} was not measured: {}", name,
+        us.failure().message);
+    return {};
+  }
+
+  /// Returns the fastest one; 0 if none could be measured.
+  Ceiling best(std::string kind) const {
+    Ceiling ceiling;
+    ceiling.kind = std::move(kind);
+    ceiling.value = best_;
+    ceiling.driver = device_.info().driver;
+    ceiling.measured_utc = utc_now();
+    return ceiling;
+  }
+
+ private:
+  /// Returns the shortest time of a launch of `groups` workgroups with dot products of this length.
+  Result<double> time_us(const KernelSource& source, std::uint32_t groups, std::uint32_t length,
+                         std::uint32_t input) {
+    auto kernel = device_.compile(source);
+    if (!kernel) return kernel.failure();
+    auto sink = device_.allocate(ceiling_threads * 16);
+    if (!sink) return sink.failure();
+    const std::uint32_t inputs[] = {length, input};
+    std::array<std::byte, 16> arguments{};
+    const std::uint64_t address = (*sink)->address();
+    std::memcpy(arguments.data(), &address, sizeof address);
+    std::memcpy(arguments.data() + 8, inputs, sizeof inputs);
+    auto samples = samples_of(timer_, device_.info(), [&](Stream& stream) {
+      return stream.launch(**kernel, {groups, 1, 1}, arguments);
+    });
+    if (!samples) return samples.failure();
+    return *std::min_element(samples->begin(), samples->end());
+  }
+
+  Device& device_;
+  LaunchTimer& timer_;
+  double best_ = 0;
+};
+
+Result<Ceiling> matrix_ceiling(Device& device, LaunchTimer& timer, DType input) {
+  MatrixRates rates(device, timer);
+  for (const MatrixOperation& operation : device.info().matrix_operations) {
+    if (operation.input != input) continue;
+    const auto added =
+        rates.add(matrix_kernel(device.info(), operation), matrix_flops(device.info(), operation),
+                  matrix_input(input), 128, to_string(input));
+    if (!added) return added.failure();
+  }
+  return rates.best(ceiling_matrix(input));
 }
 
-// Returns the rate of the fastest operation on this input type; 0 if none could be measured.
-// hip-host emulates these operations lane by lane. Fails if the device is lost.
-Result<Ceiling> matrix_ceiling(Device& device, LaunchTimer& timer, DType input) {
-  const DeviceInfo& info = device.info();
-  const std::uint32_t groups = ceiling_groups(info);
-  const std::uint32_t length = info.is_cpu() ? 128 : 32768;
-  const double subgroups = 1.0 * groups * ceiling_threads / info.subgroup_size;
-  double best = 0;
-  for (const MatrixOperation& operation : info.matrix_operations) {
-    if (operation.input != input) continue;
-    const auto us = matrix_us(device, timer, operation, groups, length);
-    if (!us) {
-      const Status status = us.failure().status;
-      if (status == Status::timeout || status == Status::device_lost) return us.failure();
-      log(LogLevel::warning, "the rate of matrix operations on {} was not measured: {}",
-          to_string(input), us.failure().message);
-      continue;
-    }
-    best = std::max(best, matrix_flops(info, operation) * length * subgroups / *us / 1e3);
+Result<Ceiling> byte_ceiling(Device& device, LaunchTimer& timer, ByteNumbers numbers) {
+  MatrixRates rates(device, timer);
+  if (const auto kernel = byte_kernel(device.info(), numbers)) {
+    const auto added =
+        rates.add(kernel->source, kernel->flops, byte_input(numbers), 256, to_string(numbers));
+    if (!added) return added.failure();
   }
-  Ceiling ceiling;
-  ceiling.kind = ceiling_matrix(input);
-  ceiling.value = best;
-  ceiling.driver = info.driver;
-  ceiling.measured_utc = utc_now();
-  return ceiling;
+  return rates.best(ceiling_matrix(numbers));
 }
 
 bool measured(const Ceiling& ceiling) {
@@ -161,10 +197,15 @@ Result<std::vector<Ceiling>> measure_ceilings(Device& device,
   for (const std::string& kind : kinds) {
     const auto input = std::find_if(inputs.begin(), inputs.end(),
                                     [&](DType type) { return ceiling_matrix(type) == kind; });
+    const auto bytes =
+        std::find_if(all_byte_numbers.begin(), all_byte_numbers.end(),
+                     [&](ByteNumbers numbers) { return ceiling_matrix(numbers) == kind; });
     auto ceiling = kind == ceiling_copy      ? copy_ceiling(device, *timer)
                    : kind == ceiling_fma_f32 ? fma_ceiling(device, *timer)
                    : input != inputs.end()   ? matrix_ceiling(device, *timer, *input)
-                                             : invalid_argument("there is no peak named " + kind);
+                   : bytes != all_byte_numbers.end()
+                       ? byte_ceiling(device, *timer, *bytes)
+                       : invalid_argument("there is no peak named " + kind);
     if (!ceiling) return ceiling.failure();
     if (measured(*ceiling)) ceilings.push_back(*std::move(ceiling));
   }
@@ -176,9 +217,16 @@ std::string ceiling_matrix(DType input) {
   return fmt::format("matrix_{}_gflops", to_string(input));
 }
 
+std::string ceiling_matrix(ByteNumbers numbers) {
+  return fmt::format("matrix_{}_gflops", to_string(numbers));
+}
+
 std::vector<std::string> ceiling_kinds(const DeviceInfo& device) {
   std::vector<std::string> kinds{std::string(ceiling_copy), std::string(ceiling_fma_f32)};
   for (const DType input : matrix_inputs(device)) kinds.push_back(ceiling_matrix(input));
+  for (const ByteNumbers numbers : all_byte_numbers) {
+    if (byte_kernel(device, numbers)) kinds.push_back(ceiling_matrix(numbers));
+  }
   return kinds;
 }
 
@@ -206,12 +254,23 @@ double ceiling(const std::vector<Ceiling>& ceilings, std::string_view kind) {
   return found == ceilings.end() ? 0 : found->value;
 }
 
-double arithmetic_gflops(DType input, const std::vector<Ceiling>& ceilings) {
-  return std::max(ceiling(ceilings, ceiling_fma_f32), ceiling(ceilings, ceiling_matrix(input)));
+std::vector<std::string> arithmetic_kinds(DType input, const Work& work) {
+  const DType type = work.numbers ? DType::f16 : input;
+  std::vector<std::string> kinds{std::string(ceiling_fma_f32), ceiling_matrix(type)};
+  if (work.numbers) kinds.push_back(ceiling_matrix(*work.numbers));
+  return kinds;
+}
+
+double arithmetic_gflops(DType input, const Work& work, const std::vector<Ceiling>& ceilings) {
+  double highest = 0;
+  for (const std::string& kind : arithmetic_kinds(input, work)) {
+    highest = std::max(highest, ceiling(ceilings, kind));
+  }
+  return highest;
 }
 
 double roofline_us(DType input, const Work& work, const std::vector<Ceiling>& ceilings) {
-  const double gflops = arithmetic_gflops(input, ceilings);
+  const double gflops = arithmetic_gflops(input, work, ceilings);
   const double gbps = ceiling(ceilings, ceiling_copy);
   if (gflops <= 0 || gbps <= 0) return 0;
   return std::max(work.flops / gflops, work.bytes / gbps) / 1e3;

@@ -18,6 +18,9 @@ inline constexpr std::string_view ceiling_fma_f32 = "fma_f32_gflops";  ///< an F
 /// "matrix_f16_gflops".
 std::string ceiling_matrix(DType input);
 
+/// Returns the name for the matrix cores with numbers of eight bits: "matrix_fp8_gflops".
+std::string ceiling_matrix(ByteNumbers numbers);
+
 /// Returns the kinds that measure_ceilings() returns for a device.
 std::vector<std::string> ceiling_kinds(const DeviceInfo& device);
 
@@ -39,9 +42,13 @@ void update(std::vector<Ceiling>& ceilings, std::vector<Ceiling> measured);
 /// Returns the value of one kind, or 0 if it was not measured.
 double ceiling(const std::vector<Ceiling>& ceilings, std::string_view kind);
 
-/// Returns the peak arithmetic rate for this input type in GFLOPS: the higher of the FMA rate and
-/// the matrix-core rate; 0 if unknown.
-double arithmetic_gflops(DType input, const std::vector<Ceiling>& ceilings);
+/// Returns the kinds of arithmetic rates of which the highest counts for this work on inputs of
+/// this type: FMAs, and matrix cores on the type. Numbers of eight bits can be multiplied as such
+/// or as f16.
+std::vector<std::string> arithmetic_kinds(DType input, const Work& work);
+
+/// Returns the highest of these rates in GFLOPS; 0 if unknown.
+double arithmetic_gflops(DType input, const Work& work, const std::vector<Ceiling>& ceilings);
 
 /// Returns the roofline time of this work on inputs of this type in microseconds; 0 if unknown.
 double roofline_us(DType input, const Work& work, const std::vector<Ceiling>& ceilings);

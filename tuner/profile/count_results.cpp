@@ -17,7 +17,7 @@ void count_results(Evaluator& counting, const std::vector<Ceiling>& ceilings, do
     profile.cold = limits.cold;
     profile.work = result->work;
     profile.copy_gbps = ceiling(ceilings, ceiling_copy);
-    profile.arithmetic_gflops = arithmetic_gflops(problem.dtype, ceilings);
+    profile.arithmetic_gflops = arithmetic_gflops(problem.dtype, result->work, ceilings);
     profile.roofline_us = roofline_us(problem.dtype, result->work, ceilings);
     ProfiledWay way{.name = {}, .config = *result->subject.config};
     way.us = {result->us.low, result->us.high, result->us.median};

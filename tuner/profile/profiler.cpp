@@ -54,7 +54,8 @@ class Profiler {
     profile_.cold = request_.cold;
     profile_.work = operation.work(request_.problem);
     profile_.copy_gbps = ceiling(request_.ceilings, ceiling_copy);
-    profile_.arithmetic_gflops = arithmetic_gflops(request_.problem.dtype, request_.ceilings);
+    profile_.arithmetic_gflops =
+        arithmetic_gflops(request_.problem.dtype, profile_.work, request_.ceilings);
     profile_.roofline_us = roofline_us(request_.problem.dtype, profile_.work, request_.ceilings);
     for (const auto& [name, config] : request_.ways) {
       profile_.ways.push_back({.name = name, .config = config});

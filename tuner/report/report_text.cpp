@@ -23,7 +23,7 @@ std::string device_text(const DeviceInfo& device) {
 
 // Returns what the fraction of the roofline refers to.
 std::string roofline_text(const SessionResult& result) {
-  const double gflops = arithmetic_gflops(result.problem.dtype, result.ceilings);
+  const double gflops = arithmetic_gflops(result.problem.dtype, result.work, result.ceilings);
   const bool matrix = gflops > ceiling(result.ceilings, ceiling_fma_f32);
   return fmt::format("{} {}, {:.0f} GB/s copy", format_rate(gflops, 1e-3),
                      matrix ? "on matrix cores" : "FP32", ceiling(result.ceilings, ceiling_copy));

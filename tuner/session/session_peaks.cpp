@@ -18,11 +18,17 @@ constexpr AssumedPeaks gpu_peaks{.flops = 1e15, .bytes_per_s = 1e13};
 
 }  // namespace
 
-SessionPeaks::SessionPeaks(const TunedDb& db, const DeviceInfo& device, DType type)
-    : known_(db.ceilings(device.fingerprint())), device_(device), type_(type) {}
+SessionPeaks::SessionPeaks(const TunedDb& db, const DeviceInfo& device, DType type,
+                           const Work& work)
+    : known_(db.ceilings(device.fingerprint())),
+      device_(device),
+      type_(type),
+      needed_(arithmetic_kinds(type, work)) {
+  needed_.emplace_back(ceiling_copy);
+}
 
 bool SessionPeaks::is_needed(const std::string& kind) const {
-  return kind == ceiling_copy || kind == ceiling_fma_f32 || kind == ceiling_matrix(type_);
+  return std::find(needed_.begin(), needed_.end(), kind) != needed_.end();
 }
 
 std::vector<Ceiling> SessionPeaks::of_the_problem() const {

@@ -13,8 +13,8 @@ namespace greta::tuner {
 class SessionPeaks {
  public:
   SessionPeaks() = default;
-  /// `type` is the type of the problem's inputs.
-  SessionPeaks(const TunedDb& db, const DeviceInfo& device, DType type);
+  /// `type` is the type of the problem's inputs, and `work` what it takes.
+  SessionPeaks(const TunedDb& db, const DeviceInfo& device, DType type, const Work& work);
 
   /// Returns all known peaks, or nothing while one is missing that the problem's roofline needs.
   std::vector<Ceiling> of_the_problem() const;
@@ -35,7 +35,8 @@ class SessionPeaks {
   std::vector<Ceiling> known_;
   DeviceInfo device_;
   DType type_ = DType::f32;
-  bool tried_ = false;  // what is still missing can't be measured
+  std::vector<std::string> needed_;  ///< kinds
+  bool tried_ = false;               // what is still missing can't be measured
 };
 
 }  // namespace greta::tuner

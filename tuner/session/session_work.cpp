@@ -25,7 +25,7 @@ SessionWork::SessionWork(EvaluatorPool& pool, TunedDb& db, const Problem& proble
   result.device = pool.device();
   result.work = operation.work(problem);
   result.default_config = operation.default_config(problem, result.device);
-  peaks = SessionPeaks(db, result.device, problem.dtype);
+  peaks = SessionPeaks(db, result.device, problem.dtype, result.work);
   result.ceilings = peaks.of_the_problem();
 }
 

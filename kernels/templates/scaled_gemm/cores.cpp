@@ -32,25 +32,10 @@ MxCores mx_cores(const Shape& shape, const DeviceInfo& device) {
 bool has_cores(const Shape& shape, const DeviceInfo& device) {
   if (shape.mx()) return mx_cores(shape, device) != MxCores::none;
   if (device.language != Language::hip) return false;
-  const std::string_view name = device.architecture;
+  const ByteCores cores = byte_cores(device.architecture);
+  if (shape.integers()) return cores.int8;
   const bool fnuz = shape.format == ByteFormat::e4m3_fnuz || shape.format == ByteFormat::e5m2_fnuz;
-  switch (matrix_cores(name)) {
-    case MatrixCores::none:
-      return false;
-    case MatrixCores::wmma11:
-      return shape.integers();
-    case MatrixCores::wmma12:
-      return !fnuz;
-    case MatrixCores::mfma:
-      if (name.ends_with("gfx908") || name.ends_with("gfx90a")) return shape.integers();
-      return shape.integers() || fnuz == name.ends_with("gfx942");
-    case MatrixCores::mma: {
-      const bool has_fp8 =
-          name == "sm_89" || name.ends_with("sm_90") || name == "sm_100" || name == "sm_120";
-      return shape.integers() || (has_fp8 && !fnuz);
-    }
-  }
-  return false;
+  return cores.fp8 && cores.fnuz == fnuz;
 }
 
 bool rows_have_scales(const Shape& shape, const DeviceInfo& device) {

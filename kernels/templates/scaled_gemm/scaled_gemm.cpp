@@ -50,7 +50,7 @@ Work work(const Problem& problem) {
   const Shape s = shape_of(problem);
   const double products =
       static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k);
-  return {2 * products, operand_bytes(tensors(problem))};
+  return {2 * products, operand_bytes(tensors(problem)), s.numbers()};
 }
 
 }  // namespace

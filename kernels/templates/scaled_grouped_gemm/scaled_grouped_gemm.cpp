@@ -91,6 +91,11 @@ Operation make_scaled_grouped_gemm() {
       "constant times that, and a factor's error times the other factor; the output's rounding; "
       "rows of no group are not written";
   grouped_gemm::set_groups(t, scaled_grouped_gemm::tensors);
+  t.work = [of_groups = t.work](const Problem& problem) {
+    Work work = of_groups(problem);
+    work.numbers = scaled_grouped_gemm::shape_of(problem).numbers();
+    return work;
+  };
   t.dimensions = scaled_grouped_gemm::dimensions();
   t.attributes = {grouped_gemm::form_attribute(), byte_format_attribute("A and B"),
                   scaled_gemm::scales_attribute("a group's rows of A, a group's B"),

@@ -114,6 +114,24 @@ std::vector<std::string> known_architectures() {
   return names;
 }
 
+ByteCores byte_cores(std::string_view architecture) {
+  const auto is = [&](std::string_view name) { return architecture.ends_with(name); };
+  switch (matrix_cores(architecture)) {
+    case MatrixCores::none:
+      return {};
+    case MatrixCores::mfma:
+      if (is("gfx908") || is("gfx90a")) return {.int8 = true};
+      return {.int8 = true, .fp8 = true, .fnuz = is("gfx942")};
+    case MatrixCores::wmma11:
+      return {.int8 = true};
+    case MatrixCores::wmma12:
+      return {.int8 = true, .fp8 = true};
+    case MatrixCores::mma:
+      return {.int8 = true, .fp8 = is("sm_89") || is("sm_90") || is("sm_100") || is("sm_120")};
+  }
+  return {};
+}
+
 std::vector<MatrixOperation> hip_matrix_operations(std::string_view architecture) {
   switch (matrix_cores(architecture)) {
     case MatrixCores::none:

@@ -61,6 +61,17 @@ std::vector<std::string> known_architectures();
 /// architectures that are not in the table.
 std::optional<DeviceInfo> architecture_info(std::string_view architecture);
 
+/// The products of numbers of eight bits that an architecture's matrix cores compute in HIP
+/// kernels.
+struct ByteCores {
+  bool int8 = false;
+  bool fp8 = false;
+  bool fnuz = false;  ///< the form of fp8: AMD's without infinities and negative zero, or OCP's
+
+  bool has(ByteNumbers numbers) const { return numbers == ByteNumbers::fp8 ? fp8 : int8; }
+};
+ByteCores byte_cores(std::string_view architecture);
+
 /// Returns the matrix operations that HIP kernels can use on an architecture. The list is empty
 /// where it has none.
 std::vector<MatrixOperation> hip_matrix_operations(std::string_view architecture);

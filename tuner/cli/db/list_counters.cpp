@@ -32,7 +32,7 @@ std::string limiter_of(const TunedDb& db, const StoredCounters& stored) {
   profile.cold = stored.counters.cold;
   profile.work = work_of(known_operations(), *problem);
   profile.copy_gbps = ceiling(ceilings, ceiling_copy);
-  profile.arithmetic_gflops = arithmetic_gflops(problem->dtype, ceilings);
+  profile.arithmetic_gflops = arithmetic_gflops(problem->dtype, profile.work, ceilings);
   profile.roofline_us = roofline_us(problem->dtype, profile.work, ceilings);
   ProfiledWay way{.name = {}, .config = stored.config};
   way.us = {stored.us, stored.us, stored.us};
