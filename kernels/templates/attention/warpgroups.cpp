@@ -192,7 +192,10 @@ KernelWork warpgroup_work(const Shape& shape, const DeviceInfo& device, const Co
   work.registers = static_cast<double>(warpgroup_registers(shape, device, tile));
   work.matrix_flops = 2 * queries * bk * both * work.steps;
   work.warpgroups = true;
-  work.vector_flops = flops_of_weight * queries * bk * work.steps;
+  // Without a producer, groups meet in each step: products of one are seldom beside weights of
+  // another.
+  const double beside = groups > 1 && !tile.producer ? 1.4 : 1;
+  work.vector_flops = beside * flops_of_weight * queries * bk * work.steps;
   // Each warpgroup reads its queries, the keys and the values; copies write the latter.
   work.shared_traffic = work.steps * in * (both * bk * (1 + groups) + dim * queries);
   work.loads = work.read_bytes / 16;

@@ -250,6 +250,17 @@ std::vector<Division> divisions(const Shape& shape, const Config& c) {
           {"slices", ceil_div(shape.k, 16), c["SPLIT"], "SPLIT"}};
 }
 
+/// Returns the bytes that caches serve for a workgroup's columns of a row of B: whole sectors, of
+/// which rows that begin anywhere share some with their neighbours.
+double bytes_of_row(const Shape& shape, double width) {
+  constexpr double sector = 32;
+  const double in = bytes_of(shape.in, 1), bytes = width * in;
+  if (shape.b_along_k) return bytes;
+  const bool aligned = static_cast<double>(shape.b_unit()) * in >= 16 &&
+                       std::fmod(static_cast<double>(shape.b_stride()) * in, sector) == 0;
+  return aligned ? std::ceil(bytes / sector) * sector : bytes - in + sector;
+}
+
 KernelWork work(const Shape& shape, const DeviceInfo&, const Config& config) {
   const double in = bytes_of(shape.in, 1), m = static_cast<double>(shape.m);
   const double threads = config["THREADS"], split = config["SPLIT"];
@@ -269,7 +280,7 @@ KernelWork work(const Shape& shape, const DeviceInfo&, const Config& config) {
   // Each thread squares and weights what it reads of A.
   const double rows = m + (shape.norm ? 1 : 0);
   if (shape.norm) work.vector_flops += 3 * m * slice * config["COLS"];
-  work.read_bytes = (width + rows) * slice * in;
+  work.read_bytes = (bytes_of_row(shape, width) + rows * in) * slice;
   work.written_bytes = m * (split > 1 ? 4 * width : bytes_of(shape.out, 1) * out_width);
   work.loads = width * slice / config["VB"] + rows * threads * slice / lanes / config["VA"];
   work.ahead_bytes = threads * loads * config["VB"] * in;
