@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -16,10 +17,29 @@ namespace {
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr std::size_t most_listed = std::size_t{1} << 24;
 
-/// Returns the smallest value that rounds to infinity.
-double overflow(DType type) {
+/// How a type rounds. Computed once: each expected element asks.
+struct Rounding {
+  double overflow = 0;  ///< the smallest value that rounds to infinity
+  double unit = 0, underflow = 0;
+  bool keeps_subnormals = false;
+};
+
+Rounding rounding_of(DType type) {
   const double power = std::exp2(std::ilogb(largest_finite(type)));
-  return largest_finite(type) + unit_roundoff(type) * power;
+  return {.overflow = largest_finite(type) + unit_roundoff(type) * power,
+          .unit = unit_roundoff(type),
+          .underflow = underflow_error(type),
+          .keeps_subnormals = traits(type).keeps_subnormals};
+}
+
+const Rounding& rounding(DType type) {
+  static const auto all = [] {
+    std::array<Rounding, dtype_table.size()> list;
+    std::transform(dtype_table.begin(), dtype_table.end(), list.begin(),
+                   [](const DTypeTraits& known) { return rounding_of(known.type); });
+    return list;
+  }();
+  return all[static_cast<std::size_t>(type)];
 }
 
 const HostTensor& find(const std::vector<HostTensor>& tensors, std::string_view name) {
@@ -104,16 +124,16 @@ KeptTensor keep_tensor(const std::vector<HostTensor>& tensors, std::string_view 
 
 Expected rounded(DType type, double value, double error) {
   if (!std::isfinite(value)) return {value, 0};
-  const double limit = overflow(type), size = std::abs(value);
+  const auto& [limit, unit, underflow, keeps_subnormals] = rounding(type);
+  const double size = std::abs(value);
   if (size - error >= limit) return {std::copysign(infinity, value), 0};
   if (size + error >= limit) return {value, infinity};
   // Half of the type's spacing: the largest power of two up to the value, scaled.
   constexpr std::uint64_t exponent = 0x7ffULL << 52;
   const auto power = std::bit_cast<double>(std::bit_cast<std::uint64_t>(size + error) & exponent);
-  const double rounding = unit_roundoff(type) * power;
-  const double underflow = underflow_error(type);
-  if (traits(type).keeps_subnormals) return {value, error + std::max(rounding, underflow)};
-  return {value, error + rounding + underflow};
+  const double spacing = unit * power;
+  if (keeps_subnormals) return {value, error + std::max(spacing, underflow)};
+  return {value, error + spacing + underflow};
 }
 
 Expected converted(DType from, DType to, double value) {

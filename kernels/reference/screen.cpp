@@ -38,8 +38,13 @@ class TypedScreen : public Screen {
         bounds_(std::make_unique_for_overwrite<float[]>(expected.spec.elements())) {
     const std::int64_t cols = expected.spec.cols;
     parallel_parts(expected.spec.rows * cols, [&](std::int64_t first, std::int64_t last) {
+      std::int64_t row = first / cols, col = first % cols;
       for (std::int64_t i = first; i < last; ++i) {
-        keep(static_cast<std::size_t>(i), expected.element(i / cols, i % cols));
+        keep(static_cast<std::size_t>(i), expected.element(row, col));
+        if (++col == cols) {
+          col = 0;
+          ++row;
+        }
       }
     });
   }
