@@ -44,7 +44,6 @@ class FakeEvaluator : public Evaluator {
   const DeviceInfo& device() const override { return info_; }
   void prepare(const Problem&, const std::vector<Config>& upcoming) override {
     prepared_ += upcoming.size();
-    announced_.insert(upcoming.begin(), upcoming.end());
   }
   std::size_t first_ready(const Problem&, const std::vector<Config>& announced) override {
     return ready ? ready(announced) : 0;
@@ -203,7 +202,6 @@ class FakeEvaluator : public Evaluator {
   std::string evaluating_;  ///< problem of the last call of evaluate()
   std::vector<std::string> problems_;
   std::set<Config> timed_;  ///< in rounds
-  std::set<Config> announced_;
   std::size_t prepared_ = 0;
   std::vector<Config> rejected_;
   /// Whether a stop ends the trial of a configuration, as in a worker process.

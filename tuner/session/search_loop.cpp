@@ -11,48 +11,6 @@
 #include "tuner/session/seeds.hpp"
 
 namespace greta::tuner {
-namespace {
-
-/// Returns the configurations that the space has.
-std::vector<Choice> choices(const Space& space, const std::vector<Config>& configs) {
-  std::vector<Choice> found;
-  for (const Config& config : configs) {
-    if (auto choice = space.choice(config)) found.push_back(*std::move(choice));
-  }
-  return found;
-}
-
-}  // namespace
-
-std::unique_ptr<Strategy> SearchLoop::create(const Space& space, std::vector<Choice> first) const {
-  return create_strategy(
-      work_.options.strategy,
-      {&space, std::move(first), work_.options.seed, work_.budget.trial_limit(),
-       static_prior(work_.operation, work_.search_problem(), work_.result.device, space)});
-}
-
-void SearchLoop::announce() {
-  Evaluator& lead = work_.pool.lead();
-  if (lead.lookahead() == 1 || work_.stopped()) return;
-  const Config& timed_first = work_.result.default_config;
-  lead.prepare(work_.search_problem(), {timed_first});
-  const Space space = limited(work_.operation.space(work_.search_problem(), work_.result.device),
-                              work_.options.limits);
-  if (space.count() == 0) return;
-  // Strategies are deterministic: this one asks for what that of the search will.
-  const auto strategy = create(
-      space, choices(space, seeds(work_.operation, space, work_.result, work_.options, work_.db)));
-  std::vector<Config> upcoming;
-  for (int i = 0; i < lead.lookahead(); ++i) {
-    const auto choice = strategy->ask();
-    if (!choice) break;
-    Config config = space.config(*choice);
-    const bool ended_badly =
-        find_trial(work_.result.ended_badly, config, work_.search_problem().key()) != nullptr;
-    if (config != timed_first && !ended_badly) upcoming.push_back(std::move(config));
-  }
-  lead.prepare(work_.search_problem(), upcoming);
-}
 
 void SearchLoop::run() {
   if (work_.stopped()) return;
@@ -69,7 +27,10 @@ void SearchLoop::run() {
                               : fmt::format("searching {} configurations", space.count()));
   work_.phase = TrialPhase::search;
   const Lap lap(work_.result.time.search);
-  const auto strategy = create(space, first_of(space));
+  const auto strategy = create_strategy(
+      work_.options.strategy,
+      {&space, first_of(space), work_.options.seed, work_.budget.trial_limit(),
+       static_prior(work_.operation, work_.search_problem(), work_.result.device, space)});
   replay(*strategy, space);
   // The default, the user's configurations, the winners of earlier sessions and the answer of
   // look-ups are tried regardless of the budget.
@@ -101,7 +62,11 @@ std::vector<Choice> SearchLoop::first_of(const Space& space) {
                    stand_in ? stand_in->problem.key() : "", stand_in ? stand_in->estimated_s : 0};
     work_.store([&] { work_.db.set_plan(work_.result.id, *work_.plan); });
   }
-  return choices(space, work_.plan->first);
+  std::vector<Choice> first;
+  for (const Config& config : work_.plan->first) {
+    if (auto choice = space.choice(config)) first.push_back(*std::move(choice));
+  }
+  return first;
 }
 
 std::optional<Config> SearchLoop::ask_once(Strategy& strategy, const Space& space) {

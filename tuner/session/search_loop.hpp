@@ -1,8 +1,5 @@
 #pragma once
 
-#include <memory>
-#include <vector>
-
 #include "tuner/search/strategy.hpp"
 #include "tuner/session/session_work.hpp"
 
@@ -14,15 +11,11 @@ class SearchLoop {
  public:
   explicit SearchLoop(SessionWork& work) : work_(work) {}
 
-  /// Announces the default and what the strategy will ask for next, so that these are compiled
-  /// while the default is verified and timed.
-  void announce();
   /// Runs until the budget is spent, the strategy has nothing more, or the session is stopped.
   void run();
 
  private:
   bool time_for_finals();
-  std::unique_ptr<Strategy> create(const Space& space, std::vector<Choice> first) const;
   /// Returns the configurations that the strategy tries first: the recorded ones, if the search has
   /// begun before.
   std::vector<Choice> first_of(const Space& space);

@@ -74,7 +74,7 @@ void replay_plan(SessionWork& work) {
 // Peaks can show that a launch is too long, but not that it is short: the default may be far below
 // the roofline, on an emulator by orders of magnitude. So the default is timed first, if necessary
 // on successively smaller problems.
-void plan_search(SessionWork& work, const std::function<void()>& before) {
+void plan_search(SessionWork& work) {
   if (work.plan) return replay_plan(work);
   constexpr int most_attempts = 3;
   SessionResult& result = work.result;
@@ -83,7 +83,6 @@ void plan_search(SessionWork& work, const std::function<void()>& before) {
   const double full_s = work.peaks.roof_s(result.work) /
                         (result.device.is_cpu() ? assumed_efficiency_cpu : assumed_efficiency_gpu);
   if (full_s > longest_s) choose_stand_in(work, full_s);
-  before();
   for (int attempt = 0; attempt < most_attempts && !work.stopped(); ++attempt) {
     const Space space = work.operation.space(work.search_problem(), result.device);
     if (!space.valid(result.default_config)) break;

@@ -1,16 +1,12 @@
 #pragma once
 
-#include <functional>
-
 #include "tuner/session/session_work.hpp"
 
 namespace greta::tuner {
 
 /// Decides on which problem the search runs: times the default configuration, and chooses a
 /// stand-in if one launch would take a large part of the budget. Sets `stand_in` of the result.
-/// Calls `before` in front of the first candidate, unless the search has begun in an earlier part
-/// of the session.
-void plan_search(SessionWork& work, const std::function<void()>& before);
+void plan_search(SessionWork& work);
 
 /// Returns the limits of a candidate. One that is much slower than the best is cut off.
 TrialLimits limits_of(const SessionWork& work, const Config& config);

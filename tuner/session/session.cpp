@@ -110,9 +110,8 @@ SessionResult Session::run() {
 }
 
 void Session::search_and_certify() {
-  SearchLoop search(work_);
-  plan_search(work_, [&] { search.announce(); });
-  search.run();
+  plan_search(work_);
+  SearchLoop(work_).run();
   work_.phase = TrialPhase::finals;
   while (work_.has_recorded(TrialPhase::finals)) work_.replay();
   if (!work_.stopped()) {
