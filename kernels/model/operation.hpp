@@ -28,7 +28,7 @@ namespace greta::kernels {
 struct Work {
   double flops = 0;
   double bytes = 0;  ///< every input read once and every output written once
-  /// What is multiplied; otherwise numbers of the problem's type.
+  /// The numbers of eight bits that are multiplied; nothing: numbers of the problem's type.
   std::optional<ByteNumbers> numbers{};
 };
 

@@ -1,7 +1,9 @@
 #include "kernels/reference/dequantized.hpp"
 
 #include <algorithm>
-#include <optional>
+#include <memory>
+#include <utility>
+#include <vector>
 
 #include "kernels/model/block_formats.hpp"
 #include "kernels/model/parallel.hpp"

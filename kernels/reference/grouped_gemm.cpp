@@ -53,14 +53,26 @@ std::unique_ptr<Reference> reference_of_groups(const Problem& problem,
                                                ReferenceOf reference_of) {
   std::vector<std::int64_t> groups;
   std::vector<ProductPart> parts = parts_of(problem, inputs, groups);
-  const auto compute = [&](std::int64_t first, std::int64_t last) {
-    for (auto i = static_cast<std::size_t>(first); i < static_cast<std::size_t>(last); ++i) {
-      parts[i].reference = reference_of(parts[i], groups[i], i);
-    }
+  const std::int64_t threads = parallel_threads();
+  std::int64_t rows = 0;
+  for (const ProductPart& part : parts) rows += part.rows;
+  std::vector<std::size_t> small, large;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const bool much = parts[i].rows * threads > rows;  // more than a core's share of all rows
+    (much ? large : small).push_back(i);
+  }
+  const auto compute = [&](std::size_t i) {
+    parts[i].reference = reference_of(parts[i], groups[i], i);
   };
-  // Few groups are computed one after the other, each on all cores.
-  const auto count = std::ssize(parts);
-  count < parallel_threads() ? compute(0, count) : parallel_parts(count, compute);
+  // Large groups, and few, are computed one after the other, each on all cores.
+  std::for_each(large.begin(), large.end(), compute);
+  if (std::ssize(small) < threads) {
+    std::for_each(small.begin(), small.end(), compute);
+  } else {
+    parallel_parts(std::ssize(small), [&](std::int64_t first, std::int64_t last) {
+      std::for_each(small.begin() + first, small.begin() + last, compute);
+    });
+  }
   return reference_of_parts(std::move(parts), tensor_named(inputs, "A").spec.rows, problem.dim("n"),
                             grouped_gemm_fully_checked(problem));
 }

@@ -12,9 +12,9 @@ namespace greta::kernels {
 namespace {
 
 /// The numbers of an operand, which f32 represents exactly.
-class Numbers : public OperandLines {
+class ByteLines : public OperandLines {
  public:
-  Numbers(ByteFormat format, HostTensor bytes)
+  ByteLines(ByteFormat format, HostTensor bytes)
       : bits_(traits(format).bits), bytes_(std::move(bytes)) {
     for (std::size_t byte = 0; byte < number_.size(); ++byte) {
       number_.at(byte) = decode_byte(format, static_cast<std::uint8_t>(byte));
@@ -100,9 +100,9 @@ std::unique_ptr<Reference> scaled_gemm_reference(const Problem& problem,
   const std::int64_t k = problem.dim("k");
   const HostTensor &a = tensor_named(inputs, "A"), &b = tensor_named(inputs, "B");
   ProductOperands operands;
-  operands.a = {std::make_shared<const Numbers>(format, a),
+  operands.a = {std::make_shared<const ByteLines>(format, a),
                 scales_of(tensor_named(inputs, "scales_a"), a.spec.rows, k)};
-  operands.b = {std::make_shared<const Numbers>(format_b, b),
+  operands.b = {std::make_shared<const ByteLines>(format_b, b),
                 scales_of(tensor_named(inputs, "scales_b"), b.spec.rows, k)};
   if (format != ByteFormat::int8) {
     operands.of_norm = 24 * 0x1p-13;

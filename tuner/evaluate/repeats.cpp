@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <optional>
 
+#include "kernels/model/parallel.hpp"
 #include "tuner/measure/stopwatch.hpp"
 
 namespace greta::tuner {
@@ -42,6 +45,21 @@ class OtherWork {
   int fills_ = 0;
 };
 
+/// Compares on all cores: outputs can have a gigabyte.
+bool same_bytes(const std::vector<std::byte>& a, const std::vector<std::byte>& b) {
+  constexpr std::int64_t part = 1 << 20;
+  const std::int64_t size = std::ssize(a);
+  std::atomic<bool> same = a.size() == b.size();
+  if (!same) return false;
+  kernels::parallel_parts((size + part - 1) / part, [&](std::int64_t first, std::int64_t last) {
+    const std::int64_t from = first * part, to = std::min(last * part, size);
+    if (std::memcmp(a.data() + from, b.data() + from, static_cast<std::size_t>(to - from)) != 0) {
+      same = false;
+    }
+  });
+  return same;
+}
+
 /// The elements of outputs whose bits differed.
 struct Differences {
   std::vector<std::vector<char>> marks;  ///< of each output, by element in memory
@@ -49,7 +67,7 @@ struct Differences {
   void add(const std::vector<HostTensor>& first, const std::vector<HostTensor>& other) {
     marks.resize(first.size());
     for (std::size_t t = 0; t < first.size(); ++t) {
-      if (first[t].data == other[t].data) continue;
+      if (same_bytes(first[t].data, other[t].data)) continue;
       const auto size = bytes_of(first[t].spec.dtype, std::size_t{1});
       marks[t].resize(first[t].data.size() / size);
       for (std::size_t i = 0; i < marks[t].size(); ++i) {

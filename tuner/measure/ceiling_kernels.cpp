@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -360,26 +359,27 @@ KernelSource matrix_kernel(const DeviceInfo& device, const MatrixOperation& oper
                                           : make_source(device, "matrix", text);
 }
 
+bool has_byte_kernel(const DeviceInfo& device, ByteNumbers numbers) {
+  return device.language == Language::hip && byte_cores(device.architecture).has(numbers);
+}
+
 // Where warpgroups multiply such numbers, waves do so by f16.
-std::optional<ByteKernel> byte_kernel(const DeviceInfo& device, ByteNumbers numbers) {
-  if (device.language != Language::hip || !byte_cores(device.architecture).has(numbers)) {
-    return std::nullopt;
-  }
+ByteKernel byte_kernel(const DeviceInfo& device, ByteNumbers numbers) {
   const bool fp8 = numbers == ByteNumbers::fp8;
   const std::string type = fp8 ? "E4m3" : "Int8", sum = fp8 ? "float" : "int";
   if (has_warpgroup_products(device.architecture)) {
     const Defines defines{{"INPUT", type}, {"SUM", sum}, {"DEPTH", "32"}, {"BYTES", "1"}};
     const auto text = render("common/warpgroup_bytes.hip", defines);
-    return ByteKernel{warpgroup_source(device, text + std::string(warpgroup_matrix_hip)),
-                      matrix_flops(device, {.m = 64, .n = 256})};
+    return {warpgroup_source(device, text + std::string(warpgroup_matrix_hip)),
+            matrix_flops(device, {.m = 64, .n = 256})};
   }
   constexpr double rows = 16;
   const Defines defines{{"CORE", fmt::format("ByteCore<{}, {}>", type, sum)},
                         {"CHAINS", std::to_string(matrix_chains)},
                         {"BYTES", "1"}};
   const auto text = render("common/byte_matrix.hip", defines);
-  return ByteKernel{make_source(device, "matrix", text + std::string(matrix_hip)),
-                    2 * rows * rows * matrix_chains};
+  return {make_source(device, "matrix", text + std::string(matrix_hip)),
+          2 * rows * rows * matrix_chains};
 }
 
 // 2^-6 in OCP's e4m3, and 1: no sum overflows.

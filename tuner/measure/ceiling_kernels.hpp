@@ -1,6 +1,5 @@
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -43,7 +42,7 @@ KernelSource empty_kernel(const DeviceInfo& device);
 
 /// Independent matrix operations of this kind on registers, in matrix_chains chains per subgroup.
 /// Warpgroup operations, which read their operands from shared memory, form one chain. Arguments:
-/// address of 4 KiB that are never written, u32 length of the dot products (a multiple of 256), u32
+/// address of 4 KiB that are never written, u32 length of the dot products (a multiple of 128), u32
 /// two inputs of equal value.
 KernelSource matrix_kernel(const DeviceInfo& device, const MatrixOperation& operation);
 inline constexpr std::uint32_t matrix_chains = 8;
@@ -53,13 +52,17 @@ std::uint32_t matrix_input(DType type);
 /// Returns the FLOPs of one subgroup per unit of dot-product length.
 double matrix_flops(const DeviceInfo& device, const MatrixOperation& operation);
 
-/// A kernel of matrix operations on numbers of eight bits, with the arguments of matrix_kernel().
+/// A kernel of matrix operations on numbers of eight bits, with the arguments of matrix_kernel();
+/// lengths are multiples of 256.
 struct ByteKernel {
   KernelSource source;
   double flops = 0;  ///< of one subgroup per unit of dot-product length
 };
-/// Returns the kernel of the device's fastest such operations; nothing where HIP kernels have none.
-std::optional<ByteKernel> byte_kernel(const DeviceInfo& device, ByteNumbers numbers);
+/// Returns whether HIP kernels have such operations on the device.
+bool has_byte_kernel(const DeviceInfo& device, ByteNumbers numbers);
+/// Returns the kernel of the device's fastest such operations, without those that scale blocks of
+/// 32 (gfx950). Requires has_byte_kernel().
+ByteKernel byte_kernel(const DeviceInfo& device, ByteNumbers numbers);
 /// Returns the last argument of that kernel.
 std::uint32_t byte_input(ByteNumbers numbers);
 

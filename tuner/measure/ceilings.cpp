@@ -126,11 +126,10 @@ Result<Ceiling> matrix_ceiling(Device& device, LaunchTimer& timer, DType input) 
 
 Result<Ceiling> byte_ceiling(Device& device, LaunchTimer& timer, ByteNumbers numbers) {
   MatrixRates rates(device, timer);
-  if (const auto kernel = byte_kernel(device.info(), numbers)) {
-    const auto added =
-        rates.add(kernel->source, kernel->flops, byte_input(numbers), 256, to_string(numbers));
-    if (!added) return added.failure();
-  }
+  const ByteKernel kernel = byte_kernel(device.info(), numbers);
+  const auto added =
+      rates.add(kernel.source, kernel.flops, byte_input(numbers), 256, to_string(numbers));
+  if (!added) return added.failure();
   return rates.best(ceiling_matrix(numbers));
 }
 
@@ -225,7 +224,7 @@ std::vector<std::string> ceiling_kinds(const DeviceInfo& device) {
   std::vector<std::string> kinds{std::string(ceiling_copy), std::string(ceiling_fma_f32)};
   for (const DType input : matrix_inputs(device)) kinds.push_back(ceiling_matrix(input));
   for (const ByteNumbers numbers : all_byte_numbers) {
-    if (byte_kernel(device, numbers)) kinds.push_back(ceiling_matrix(numbers));
+    if (has_byte_kernel(device, numbers)) kinds.push_back(ceiling_matrix(numbers));
   }
   return kinds;
 }

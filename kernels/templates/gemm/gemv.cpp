@@ -254,11 +254,14 @@ std::vector<Division> divisions(const Shape& shape, const Config& c) {
 /// which rows that begin anywhere share some with their neighbours.
 double bytes_of_row(const Shape& shape, double width) {
   constexpr double sector = 32;
-  const double in = bytes_of(shape.in, 1), bytes = width * in;
-  if (shape.b_along_k) return bytes;
-  const bool aligned = static_cast<double>(shape.b_unit()) * in >= 16 &&
-                       std::fmod(static_cast<double>(shape.b_stride()) * in, sector) == 0;
-  return aligned ? std::ceil(bytes / sector) * sector : bytes - in + sector;
+  const double in = bytes_of(shape.in, 1), ranges = shape.gated ? 2 : 1;
+  const double bytes = width * in / ranges;
+  if (shape.b_along_k) return width * in;
+  const auto whole = [&](std::int64_t elements) {
+    return std::fmod(static_cast<double>(elements) * in, sector) == 0;
+  };
+  const bool aligned = whole(shape.b_stride()) && whole(shape.b_offset);
+  return ranges * (aligned ? std::ceil(bytes / sector) * sector : bytes - in + sector);
 }
 
 KernelWork work(const Shape& shape, const DeviceInfo&, const Config& config) {

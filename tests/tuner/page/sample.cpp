@@ -188,9 +188,12 @@ void write_page_database(const std::filesystem::path& file) {
              1.1);
   for (const DeviceInfo& device : {hip, vulkan, hostile_device()}) {
     db.set_ceilings(
-        device, {{std::string(ceiling_copy), 3900, 1, device.driver, "2026-11-20T12:00:00Z"},
-                 {std::string(ceiling_fma_f32), 60000, 1, device.driver, "2026-11-20T12:00:00Z"},
-                 {ceiling_matrix(DType::f16), 800000, 1, device.driver, "2026-11-20T12:00:00Z"}});
+        device,
+        {{std::string(ceiling_copy), 3900, 1, device.driver, "2026-11-20T12:00:00Z"},
+         {std::string(ceiling_fma_f32), 60000, 1, device.driver, "2026-11-20T12:00:00Z"},
+         {ceiling_matrix(DType::f16), 800000, 1, device.driver, "2026-11-20T12:00:00Z"},
+         {ceiling_matrix(ByteNumbers::fp8), 1.6e6, 1, device.driver, "2026-11-20T12:00:00Z"},
+         {ceiling_matrix(ByteNumbers::int8), 1.6e6, 1, device.driver, "2026-11-20T12:00:00Z"}});
   }
 }
 

@@ -165,7 +165,7 @@ function show(report: Report, route: Route): Node[] {
       { label: "Problems shown", value: String(rows.length), note: left_out ? `${count(left_out, "problem")} without FLOPs omitted` : "" },
       { label: "Half of them reach", value: shares.length ? share(shares[Math.floor(shares.length / 2)]) : "–", note: "of the roofline" },
       { label: "Copy bandwidth", value: device.ceilings["copy_gbps"] ? gbps(device.ceilings["copy_gbps"]!) : "–", note: "measured" },
-      ...compute_ceilings(device).slice(-3).map((one) => ({ label: one.name, value: gflops(one.gflops), note: "measured" })),
+      ...drawn_ceilings(device).map((one) => ({ label: one.name, value: gflops(one.gflops), note: "measured" })),
     ]),
     section([device_name(report, index), op, dtype].filter(Boolean).join(" · "), rows.length ? plot(report, device, rows) : empty("No problem has this operation and type.")),
     section("Farthest below", !rows.some((row) => (row.roofline ?? 0) > 0) ? h("p", { class: "lead" }, "No problem shown has a share of the roofline, which needs the measured peaks of the device; a tune measures them.") : h("div", { class: "card" }, table({
