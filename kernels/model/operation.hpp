@@ -28,8 +28,8 @@ namespace greta::kernels {
 struct Work {
   double flops = 0;
   double bytes = 0;  ///< every input read once and every output written once
-  /// The numbers of eight bits that are multiplied; nothing: numbers of the problem's type.
-  std::optional<ByteNumbers> numbers{};
+  /// What matrix cores may multiply in place of elements of the problem's type.
+  std::optional<MatrixNumbers> numbers{};
 };
 
 /// Describes an extent that varies at run time, such as a number of tokens. Other extents are fixed

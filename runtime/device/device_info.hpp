@@ -18,13 +18,16 @@ enum class DeviceKind { discrete_gpu, integrated_gpu, virtual_gpu, cpu };
 /// Returns "discrete GPU", "integrated GPU", "virtual GPU" or "CPU".
 std::string_view to_string(DeviceKind kind);
 
-/// Numbers of eight bits that matrix cores multiply.
-enum class ByteNumbers { fp8, int8 };
+/// What matrix cores multiply beside elements of a DType: numbers of eight bits, and f32 by three
+/// products of TF32.
+enum class MatrixNumbers { fp8, int8, tf32x3 };
 
-inline constexpr std::array all_byte_numbers{ByteNumbers::fp8, ByteNumbers::int8};
+inline constexpr std::array all_matrix_numbers{MatrixNumbers::fp8, MatrixNumbers::int8,
+                                               MatrixNumbers::tf32x3};
 
-constexpr std::string_view to_string(ByteNumbers numbers) {
-  return numbers == ByteNumbers::fp8 ? "fp8" : "int8";
+constexpr std::string_view to_string(MatrixNumbers numbers) {
+  constexpr std::array<std::string_view, all_matrix_numbers.size()> names{"fp8", "int8", "tf32x3"};
+  return names.at(static_cast<std::size_t>(numbers));
 }
 
 /// An operation D = A B + C of a device's matrix cores, executed by a subgroup. A has the shape

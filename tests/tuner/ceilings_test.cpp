@@ -65,9 +65,9 @@ TEST_P(CeilingKernels, CompileWithoutSpillsForGpusThatAreNotHere) {
     EXPECT_GE(figures.matrix_instructions, matrix_chains) << to_string(operation.input);
     EXPECT_FALSE(figures.spills()) << to_string(operation.input);
   }
-  for (const ByteNumbers numbers : all_byte_numbers) {
-    if (!has_byte_kernel(info, numbers)) continue;
-    const auto figures = statistics(byte_kernel(info, numbers).source);
+  for (const MatrixNumbers numbers : all_matrix_numbers) {
+    if (!has_matrix_kernel(info, numbers)) continue;
+    const auto figures = statistics(matrix_kernel(info, numbers).source);
     EXPECT_GE(figures.matrix_instructions, matrix_chains) << to_string(numbers);
     EXPECT_FALSE(figures.spills()) << to_string(numbers);
   }
@@ -140,17 +140,21 @@ TEST(Roofline, OfHalfPrecisionIsThatOfMatrixCores) {
 }
 
 // The type of a scaled product's outputs says nothing of its arithmetic.
-TEST(Roofline, OfNumbersOfEightBitsIsTheirsWhereMatrixCoresHaveThem) {
+TEST(Roofline, OfMatrixNumbersIsTheirsWhereMatrixCoresHaveThem) {
   std::vector<Ceiling> ceilings{{"copy_gbps", 1000, 1, "", ""},
                                 {"fma_f32_gflops", 10'000, 1, "", ""},
                                 {"matrix_f16_gflops", 100'000, 1, "", ""}};
-  const Work fp8{1e12, 1e6, ByteNumbers::fp8};
+  const Work fp8{1e12, 1e6, MatrixNumbers::fp8};
   EXPECT_DOUBLE_EQ(roofline_us(DType::f32, fp8, ceilings), 1e4);  // by f16
   ceilings.push_back({"matrix_fp8_gflops", 200'000, 1, "", ""});
   for (const DType output : {DType::f32, DType::bf16}) {
     EXPECT_DOUBLE_EQ(roofline_us(output, fp8, ceilings), 5e3);
-    EXPECT_DOUBLE_EQ(roofline_us(output, {1e12, 1e6, ByteNumbers::int8}, ceilings), 1e4);
+    EXPECT_DOUBLE_EQ(roofline_us(output, {1e12, 1e6, MatrixNumbers::int8}, ceilings), 1e4);
   }
+  const Work tf32x3{1e12, 1e6, MatrixNumbers::tf32x3};
+  EXPECT_DOUBLE_EQ(roofline_us(DType::f32, tf32x3, ceilings), 1e5);  // by FMAs: not measured
+  ceilings.push_back({"matrix_tf32x3_gflops", 50'000, 1, "", ""});
+  EXPECT_DOUBLE_EQ(roofline_us(DType::f32, tf32x3, ceilings), 2e4);
 }
 
 TEST(Ceilings, WhatNoDeviceHasWasNotMeasured) {

@@ -151,7 +151,7 @@ typedef CORE Core;
 GRETA_DEVICE Core::Fragment filled(u32 word) {
   Core::Fragment fragment;
 #if defined(GRETA_MATRIX_MMA)
-  Chunk* const chunks = &fragment;
+  Chunk* const chunks = reinterpret_cast<Chunk*>(&fragment);  // of f32, two
 #else
   Chunk* const chunks = fragment.chunk;
 #endif
@@ -173,7 +173,7 @@ GRETA_KERNEL(256) greta_matrix(float* sink, u32 length, u32 inputs) {
   float sum = 0.0f;
   GRETA_UNROLL
   for (int i = 0; i < CHAINS; ++i) {
-#if defined(GRETA_MATRIX_MMA) && !BYTES
+#if defined(GRETA_MATRIX_MMA) && !defined(BYTES)
     sum += sums[i].column[0][0] + sums[i].column[1][0];
 #else
     sum += float(sums[i][0]);
@@ -196,19 +196,25 @@ GRETA_KERNEL(256) greta_matrix(float* sink, u32 length, u32 inputs) {
   }
   show_to_products();
   block_barrier();
-#if BYTES
+#if defined(BYTES)
   ByteSums<256, decltype(SUM())> sums[1] = {};
 #else
   WarpgroupSums<256> sums[1] = {};
+#endif
+#if defined(TF32)
+  const u32 words[4] = {inputs, inputs ^ 1, inputs, inputs ^ 1};
 #endif
   for (u32 k = 0; k < length; k += 8 * DEPTH) {
     products_begin();
     GRETA_UNROLL
     for (u32 step = 0; step < 128; step += 16) {
-      const u32 a = A::part<true>(0, step % 64), b = A::bytes + B::part<true>(0, step % 64);
-      const OperandPlace of_a = operand_place<A, true>(memory, a), of_b = operand_place<B, true>(memory, b);
-#if BYTES
+      const u32 b = A::bytes + B::part<true>(0, step % 64);
+      const OperandPlace of_a = operand_place<A, true>(memory, A::part<true>(0, step % 64));
+      const OperandPlace of_b = operand_place<B, true>(memory, b);
+#if defined(BYTES)
       multiply_bytes<true>(INPUT(), sums[0], of_a, of_b);
+#elif defined(TF32)
+      multiply_async<true>(sums[0], words, of_b);
 #else
       multiply_async<true, true, true>(INPUT(), sums[0], of_a, of_b);
 #endif
@@ -216,7 +222,7 @@ GRETA_KERNEL(256) greta_matrix(float* sink, u32 length, u32 inputs) {
     close_products();
     wait_for_products<1>();
   }
-#if BYTES
+#if defined(BYTES)
   wait_for_products<0>();
   claim_byte_sums(sums[0]);
 #else
@@ -285,12 +291,11 @@ std::string matrix_text_glsl(const DeviceInfo& device, const MatrixOperation& op
 std::string matrix_text_hip(const MatrixOperation& operation) {
   const std::string input(traits(operation.input).hip);
   if (of_warpgroup(operation)) {
-    const Defines defines{{"INPUT", input}, {"DEPTH", "16"}, {"BYTES", "0"}};
+    const Defines defines{{"INPUT", input}, {"DEPTH", "16"}};
     return render("common/warpgroup_matrix.hip", defines) + std::string(warpgroup_matrix_hip);
   }
   const Defines defines{{"CORE", fmt::format("MatrixCore<{}, {}>", input, operation.m)},
-                        {"CHAINS", std::to_string(matrix_chains)},
-                        {"BYTES", "0"}};
+                        {"CHAINS", std::to_string(matrix_chains)}};
   return render("common/matrix.hip", defines) + std::string(matrix_hip);
 }
 
@@ -359,32 +364,37 @@ KernelSource matrix_kernel(const DeviceInfo& device, const MatrixOperation& oper
                                           : make_source(device, "matrix", text);
 }
 
-bool has_byte_kernel(const DeviceInfo& device, ByteNumbers numbers) {
-  return device.language == Language::hip && byte_cores(device.architecture).has(numbers);
+bool has_matrix_kernel(const DeviceInfo& device, MatrixNumbers numbers) {
+  return device.language == Language::hip && has_matrix_numbers(device.architecture, numbers);
 }
 
-// Where warpgroups multiply such numbers, waves do so by f16.
-ByteKernel byte_kernel(const DeviceInfo& device, ByteNumbers numbers) {
-  const bool fp8 = numbers == ByteNumbers::fp8;
+// Where warpgroups multiply numbers of eight bits, waves do so by f16. Three products of TF32 count
+// as one.
+RateKernel matrix_kernel(const DeviceInfo& device, MatrixNumbers numbers) {
+  const bool tf32 = numbers == MatrixNumbers::tf32x3, fp8 = numbers == MatrixNumbers::fp8;
   const std::string type = fp8 ? "E4m3" : "Int8", sum = fp8 ? "float" : "int";
   if (has_warpgroup_products(device.architecture)) {
-    const Defines defines{{"INPUT", type}, {"SUM", sum}, {"DEPTH", "32"}, {"BYTES", "1"}};
-    const auto text = render("common/warpgroup_bytes.hip", defines);
+    const Defines bytes{{"INPUT", type}, {"SUM", sum}, {"DEPTH", "32"}, {"BYTES", "1"}};
+    const auto text = tf32 ? render("common/warpgroup_matrix.hip", {{"DEPTH", "8"}, {"TF32", "1"}})
+                           : render("common/warpgroup_bytes.hip", bytes);
     return {warpgroup_source(device, text + std::string(warpgroup_matrix_hip)),
-            matrix_flops(device, {.m = 64, .n = 256})};
+            matrix_flops(device, {.m = 64, .n = 256}) / (tf32 ? 3 : 1)};
   }
   constexpr double rows = 16;
-  const Defines defines{{"CORE", fmt::format("ByteCore<{}, {}>", type, sum)},
-                        {"CHAINS", std::to_string(matrix_chains)},
-                        {"BYTES", "1"}};
-  const auto text = render("common/byte_matrix.hip", defines);
+  const std::string chains = std::to_string(matrix_chains);
+  const std::string of_bytes = fmt::format("ByteCore<{}, {}>", type, sum);
+  const auto text =
+      tf32 ? render("common/matrix.hip", {{"CORE", "MatrixCore<float, 16>"}, {"CHAINS", chains}})
+           : render("common/byte_matrix.hip",
+                    {{"CORE", of_bytes}, {"CHAINS", chains}, {"BYTES", "1"}});
   return {make_source(device, "matrix", text + std::string(matrix_hip)),
           2 * rows * rows * matrix_chains};
 }
 
 // 2^-6 in OCP's e4m3, and 1: no sum overflows.
-std::uint32_t byte_input(ByteNumbers numbers) {
-  return numbers == ByteNumbers::fp8 ? 0x08080808 : 0x01010101;
+std::uint32_t matrix_input(MatrixNumbers numbers) {
+  if (numbers == MatrixNumbers::tf32x3) return matrix_input(DType::f32);
+  return numbers == MatrixNumbers::fp8 ? 0x08080808 : 0x01010101;
 }
 
 std::uint32_t matrix_input(DType type) {

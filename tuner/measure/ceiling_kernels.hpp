@@ -52,18 +52,18 @@ std::uint32_t matrix_input(DType type);
 /// Returns the FLOPs of one subgroup per unit of dot-product length.
 double matrix_flops(const DeviceInfo& device, const MatrixOperation& operation);
 
-/// A kernel of matrix operations on numbers of eight bits, with the arguments of matrix_kernel();
-/// lengths are multiples of 256.
-struct ByteKernel {
+/// A kernel of such operations on MatrixNumbers, with the same arguments; lengths are multiples of
+/// 256.
+struct RateKernel {
   KernelSource source;
   double flops = 0;  ///< of one subgroup per unit of dot-product length
 };
-/// Returns whether HIP kernels have such operations on the device.
-bool has_byte_kernel(const DeviceInfo& device, ByteNumbers numbers);
+/// Returns whether the device has them.
+bool has_matrix_kernel(const DeviceInfo& device, MatrixNumbers numbers);
 /// Returns the kernel of the device's fastest such operations, without those that scale blocks of
-/// 32 (gfx950). Requires has_byte_kernel().
-ByteKernel byte_kernel(const DeviceInfo& device, ByteNumbers numbers);
+/// 32 (gfx950). Requires has_matrix_kernel().
+RateKernel matrix_kernel(const DeviceInfo& device, MatrixNumbers numbers);
 /// Returns the last argument of that kernel.
-std::uint32_t byte_input(ByteNumbers numbers);
+std::uint32_t matrix_input(MatrixNumbers numbers);
 
 }  // namespace greta::tuner

@@ -124,11 +124,11 @@ Result<Ceiling> matrix_ceiling(Device& device, LaunchTimer& timer, DType input) 
   return rates.best(ceiling_matrix(input));
 }
 
-Result<Ceiling> byte_ceiling(Device& device, LaunchTimer& timer, ByteNumbers numbers) {
+Result<Ceiling> numbers_ceiling(Device& device, LaunchTimer& timer, MatrixNumbers numbers) {
   MatrixRates rates(device, timer);
-  const ByteKernel kernel = byte_kernel(device.info(), numbers);
+  const RateKernel kernel = matrix_kernel(device.info(), numbers);
   const auto added =
-      rates.add(kernel.source, kernel.flops, byte_input(numbers), 256, to_string(numbers));
+      rates.add(kernel.source, kernel.flops, matrix_input(numbers), 256, to_string(numbers));
   if (!added) return added.failure();
   return rates.best(ceiling_matrix(numbers));
 }
@@ -197,13 +197,13 @@ Result<std::vector<Ceiling>> measure_ceilings(Device& device,
     const auto input = std::find_if(inputs.begin(), inputs.end(),
                                     [&](DType type) { return ceiling_matrix(type) == kind; });
     const auto bytes =
-        std::find_if(all_byte_numbers.begin(), all_byte_numbers.end(),
-                     [&](ByteNumbers numbers) { return ceiling_matrix(numbers) == kind; });
+        std::find_if(all_matrix_numbers.begin(), all_matrix_numbers.end(),
+                     [&](MatrixNumbers numbers) { return ceiling_matrix(numbers) == kind; });
     auto ceiling = kind == ceiling_copy      ? copy_ceiling(device, *timer)
                    : kind == ceiling_fma_f32 ? fma_ceiling(device, *timer)
                    : input != inputs.end()   ? matrix_ceiling(device, *timer, *input)
-                   : bytes != all_byte_numbers.end()
-                       ? byte_ceiling(device, *timer, *bytes)
+                   : bytes != all_matrix_numbers.end()
+                       ? numbers_ceiling(device, *timer, *bytes)
                        : invalid_argument("there is no peak named " + kind);
     if (!ceiling) return ceiling.failure();
     if (measured(*ceiling)) ceilings.push_back(*std::move(ceiling));
@@ -216,15 +216,15 @@ std::string ceiling_matrix(DType input) {
   return fmt::format("matrix_{}_gflops", to_string(input));
 }
 
-std::string ceiling_matrix(ByteNumbers numbers) {
+std::string ceiling_matrix(MatrixNumbers numbers) {
   return fmt::format("matrix_{}_gflops", to_string(numbers));
 }
 
 std::vector<std::string> ceiling_kinds(const DeviceInfo& device) {
   std::vector<std::string> kinds{std::string(ceiling_copy), std::string(ceiling_fma_f32)};
   for (const DType input : matrix_inputs(device)) kinds.push_back(ceiling_matrix(input));
-  for (const ByteNumbers numbers : all_byte_numbers) {
-    if (has_byte_kernel(device, numbers)) kinds.push_back(ceiling_matrix(numbers));
+  for (const MatrixNumbers numbers : all_matrix_numbers) {
+    if (has_matrix_kernel(device, numbers)) kinds.push_back(ceiling_matrix(numbers));
   }
   return kinds;
 }
@@ -254,8 +254,9 @@ double ceiling(const std::vector<Ceiling>& ceilings, std::string_view kind) {
 }
 
 std::vector<std::string> arithmetic_kinds(DType input, const Work& work) {
-  const DType type = work.numbers ? DType::f16 : input;
-  std::vector<std::string> kinds{std::string(ceiling_fma_f32), ceiling_matrix(type)};
+  const bool bytes = work.numbers && *work.numbers != MatrixNumbers::tf32x3;
+  std::vector<std::string> kinds{std::string(ceiling_fma_f32),
+                                 ceiling_matrix(bytes ? DType::f16 : input)};
   if (work.numbers) kinds.push_back(ceiling_matrix(*work.numbers));
   return kinds;
 }

@@ -18,8 +18,8 @@ inline constexpr std::string_view ceiling_fma_f32 = "fma_f32_gflops";  ///< an F
 /// "matrix_f16_gflops".
 std::string ceiling_matrix(DType input);
 
-/// Returns the name for the matrix cores with numbers of eight bits: "matrix_fp8_gflops".
-std::string ceiling_matrix(ByteNumbers numbers);
+/// Returns the name for what they multiply beside: "matrix_fp8_gflops".
+std::string ceiling_matrix(MatrixNumbers numbers);
 
 /// Returns the kinds that measure_ceilings() returns for a device.
 std::vector<std::string> ceiling_kinds(const DeviceInfo& device);

@@ -28,6 +28,7 @@ Work work(const Problem& problem) {
   Work least;
   least.flops = 2.0 * m * static_cast<double>(s.products()) * k + (s.norm ? 3.0 * m * k : 0);
   least.bytes = operand_bytes(gemm::tensors(problem));
+  if (s.tf32x3) least.numbers = MatrixNumbers::tf32x3;
   return least;
 }
 

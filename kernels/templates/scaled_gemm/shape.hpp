@@ -47,7 +47,7 @@ struct Shape : gemm::RowGroups {
   Gate gate = Gate::none;
 
   bool integers() const { return format == ByteFormat::int8; }
-  ByteNumbers numbers() const { return integers() ? ByteNumbers::int8 : ByteNumbers::fp8; }
+  MatrixNumbers numbers() const { return integers() ? MatrixNumbers::int8 : MatrixNumbers::fp8; }
   bool mx() const { return scales == Scales::mx; }
   /// Returns whether scales change along k.
   bool block_scales() const { return scales == Scales::block || mx(); }

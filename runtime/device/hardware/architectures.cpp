@@ -132,6 +132,18 @@ ByteCores byte_cores(std::string_view architecture) {
   return {};
 }
 
+bool has_matrix_numbers(std::string_view architecture, MatrixNumbers numbers) {
+  switch (numbers) {
+    case MatrixNumbers::fp8:
+      return byte_cores(architecture).fp8;
+    case MatrixNumbers::int8:
+      return byte_cores(architecture).int8;
+    case MatrixNumbers::tf32x3:
+      return matrix_cores(architecture) == MatrixCores::mma;
+  }
+  return false;
+}
+
 std::vector<MatrixOperation> hip_matrix_operations(std::string_view architecture) {
   switch (matrix_cores(architecture)) {
     case MatrixCores::none:

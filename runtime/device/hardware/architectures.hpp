@@ -67,10 +67,11 @@ struct ByteCores {
   bool int8 = false;
   bool fp8 = false;
   bool fnuz = false;  ///< the form of fp8: AMD's without infinities and negative zero, or OCP's
-
-  bool has(ByteNumbers numbers) const { return numbers == ByteNumbers::fp8 ? fp8 : int8; }
 };
 ByteCores byte_cores(std::string_view architecture);
+
+/// Returns whether HIP kernels can multiply these numbers on matrix cores.
+bool has_matrix_numbers(std::string_view architecture, MatrixNumbers numbers);
 
 /// Returns the matrix operations that HIP kernels can use on an architecture. The list is empty
 /// where it has none.

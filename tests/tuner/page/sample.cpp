@@ -192,8 +192,8 @@ void write_page_database(const std::filesystem::path& file) {
         {{std::string(ceiling_copy), 3900, 1, device.driver, "2026-11-20T12:00:00Z"},
          {std::string(ceiling_fma_f32), 60000, 1, device.driver, "2026-11-20T12:00:00Z"},
          {ceiling_matrix(DType::f16), 800000, 1, device.driver, "2026-11-20T12:00:00Z"},
-         {ceiling_matrix(ByteNumbers::fp8), 1.6e6, 1, device.driver, "2026-11-20T12:00:00Z"},
-         {ceiling_matrix(ByteNumbers::int8), 1.6e6, 1, device.driver, "2026-11-20T12:00:00Z"}});
+         {ceiling_matrix(MatrixNumbers::fp8), 1.6e6, 1, device.driver, "2026-11-20T12:00:00Z"},
+         {ceiling_matrix(MatrixNumbers::int8), 1.6e6, 1, device.driver, "2026-11-20T12:00:00Z"}});
   }
 }
 
