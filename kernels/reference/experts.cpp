@@ -31,9 +31,9 @@ typedef Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor> L
 /// Returns `count` rows of a packed tensor.
 Lines lines_of(const HostTensor& tensor, std::int64_t first, std::int64_t count) {
   Lines lines(count, tensor.spec.cols);
-  for (std::int64_t i = 0; i < lines.size(); ++i) {
-    lines.data()[i] = tensor.at(static_cast<std::size_t>(first * tensor.spec.cols + i));
-  }
+  load_elements(tensor.spec.dtype, tensor.data.data(),
+                static_cast<std::size_t>(first * tensor.spec.cols),
+                static_cast<std::size_t>(lines.size()), lines.data());
   return lines;
 }
 
@@ -80,9 +80,10 @@ class Matrices {
       zeros = rows_of_tensor(*zeros_, first, count);
       quantized.zeros = &zeros;
     }
-    const std::vector<float> values = dequantized(quantized);
     Lines lines(count, length_);
-    std::copy(values.begin(), values.end(), lines.data());
+    for (std::int64_t i = 0; i < count; ++i) {
+      dequantize(quantized, i, 0, length_, lines.row(i).data());
+    }
     return lines;
   }
 

@@ -16,7 +16,7 @@ double sum_error(std::int64_t n) {
 std::vector<double> row_of(const HostTensor& tensor, std::int64_t row) {
   std::vector<double> values(static_cast<std::size_t>(tensor.spec.cols));
   const auto first = static_cast<std::size_t>(row) * values.size();
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = tensor.at(first + i);
+  load_elements(tensor.spec.dtype, tensor.data.data(), first, values.size(), values.data());
   return values;
 }
 

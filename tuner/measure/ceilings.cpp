@@ -51,12 +51,12 @@ Result<Ceiling> fma_ceiling(Device& device, LaunchTimer& timer) {
   return make_ceiling(ceiling_fma_f32, *samples, kernel.flops(iterations) / 1e3, device.info());
 }
 
-/// What a kernel of matrix operations runs, and in which time.
+/// The rates of kernels of matrix operations, of which the fastest counts.
 class MatrixRates {
  public:
   MatrixRates(Device& device, LaunchTimer& timer) : device_(device), timer_(timer) {}
 
-  /// Adds the rate of a kernel to those of which the fastest counts. `flops`: of one subgroup per
+  /// Adds the rate of a kernel. `flops`: of one subgroup per
   /// unit of dot-product length; `least`: the length on hip-host, which emulates each lane. Fails
   /// if the device is lost; what can't be measured otherwise is only logged.
   Result<void> add(const KernelSource& source, double flops, std::uint32_t input,
@@ -196,14 +196,14 @@ Result<std::vector<Ceiling>> measure_ceilings(Device& device,
   for (const std::string& kind : kinds) {
     const auto input = std::find_if(inputs.begin(), inputs.end(),
                                     [&](DType type) { return ceiling_matrix(type) == kind; });
-    const auto bytes =
+    const auto numbers =
         std::find_if(all_matrix_numbers.begin(), all_matrix_numbers.end(),
-                     [&](MatrixNumbers numbers) { return ceiling_matrix(numbers) == kind; });
+                     [&](MatrixNumbers one) { return ceiling_matrix(one) == kind; });
     auto ceiling = kind == ceiling_copy      ? copy_ceiling(device, *timer)
                    : kind == ceiling_fma_f32 ? fma_ceiling(device, *timer)
                    : input != inputs.end()   ? matrix_ceiling(device, *timer, *input)
-                   : bytes != all_matrix_numbers.end()
-                       ? numbers_ceiling(device, *timer, *bytes)
+                   : numbers != all_matrix_numbers.end()
+                       ? numbers_ceiling(device, *timer, *numbers)
                        : invalid_argument("there is no peak named " + kind);
     if (!ceiling) return ceiling.failure();
     if (measured(*ceiling)) ceilings.push_back(*std::move(ceiling));

@@ -18,7 +18,7 @@ inline constexpr std::string_view ceiling_fma_f32 = "fma_f32_gflops";  ///< an F
 /// "matrix_f16_gflops".
 std::string ceiling_matrix(DType input);
 
-/// Returns the name for what they multiply beside: "matrix_fp8_gflops".
+/// Returns the name for the matrix cores with these numbers: "matrix_fp8_gflops".
 std::string ceiling_matrix(MatrixNumbers numbers);
 
 /// Returns the kinds that measure_ceilings() returns for a device.
@@ -43,8 +43,8 @@ void update(std::vector<Ceiling>& ceilings, std::vector<Ceiling> measured);
 double ceiling(const std::vector<Ceiling>& ceilings, std::string_view kind);
 
 /// Returns the kinds of arithmetic rates of which the highest counts for this work on inputs of
-/// this type: FMAs, and matrix cores on the type. Numbers of eight bits can be multiplied as such
-/// or as f16.
+/// this type: FMAs, and matrix cores on the type and on the work's numbers. Those of eight bits
+/// can be multiplied as f16, too.
 std::vector<std::string> arithmetic_kinds(DType input, const Work& work);
 
 /// Returns the highest of these rates in GFLOPS; 0 if unknown.
