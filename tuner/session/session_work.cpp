@@ -1,5 +1,7 @@
 #include "tuner/session/session_work.hpp"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "tuner/measure/stopwatch.hpp"
@@ -8,6 +10,16 @@ namespace greta::tuner {
 namespace {
 
 constexpr double budget_without_time_s = 120;  // assumed for planning with a budget of trials
+
+/// Adds a note if the default is none of the operation's defaults, because constraints reject all.
+void note_default(const Operation& operation, SessionResult& result) {
+  std::string rejected;
+  if (Instance(operation, result.problem, result.device).untuned(rejected)) return;
+  result.notes.push_back(
+      fmt::format("constraints reject all defaults of {} here; the default is a valid configuration "
+                  "that GRETA chose. {}",
+                  operation.name, rejected));
+}
 
 }  // namespace
 
@@ -25,6 +37,7 @@ SessionWork::SessionWork(EvaluatorPool& pool, TunedDb& db, const Problem& proble
   result.device = pool.device();
   result.work = operation.work(problem);
   result.default_config = operation.default_config(problem, result.device);
+  note_default(operation, result);
   peaks = SessionPeaks(db, result.device, problem.dtype, result.work);
   result.ceilings = peaks.of_the_problem();
 }

@@ -152,6 +152,8 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
   add_parameters(defines, config);
   defines.emplace_back("WAVE", std::to_string(wave));
   defines.emplace_back("SHARED_BYTES", std::to_string(shared_bytes(shape, config)));
+  const bool shifted = bytes_of(shape.out, shape.n) % 16 != 0;
+  defines.emplace_back("SHIFTED", shifted ? "1" : "0");
   const std::int64_t along_m = clusters_along_m(shape, config),
                      along_n = clusters_along_n(shape, config);
   std::vector<Argument> given = arguments(shape, along_n);

@@ -1,5 +1,12 @@
-// Stores the sums of a tile of tma.hip, which includes this: each wave its own, through shared memory.
+// Stores the sums of a tile of tma.hip, which includes this: each wave its own, through shared memory. With SHIFTED,
+// rows of C do not all begin at multiples of 16 bytes.
 #pragma once
+
+#include "common/shifted_rows.hip"
+
+#if !defined(SHIFTED) || (SHIFTED && STORE)
+#error "SHIFTED must be defined, and bulk copies store multiples of 16 bytes"
+#endif
 
 // Scales of a tile that do not change along k: they are loaded before the products, and waited for after these.
 // With scales of rows a lane has those of every 32nd column of the tile, and gets others from the lanes that
@@ -36,11 +43,11 @@ struct TotalScales {
   }
 };
 
-// Puts `stored_columns` of C, from the tile's column `first` on, to the wave's buffer.
+// Puts `stored_columns` of C, from the tile's column `first` on, to the wave's buffer, where the lane's parts of two
+// rows begin at `rows`.
 template <typename Sums>
 GRETA_DEVICE void scale_part(const TotalScales& scales, Sums& totals, u32 product, u32 first,
-                             Out* buffer) {
-  const u32 lane = lane_index();
+                             Out* const (&rows)[2]) {
   GRETA_UNROLL
   for (u32 c = 0; c < stored_columns; c += 8) {
     float of_columns[1 + (GATE != 0)][2];  // with gates, also of their ups
@@ -63,8 +70,13 @@ GRETA_DEVICE void scale_part(const TotalScales& scales, Sums& totals, u32 produc
         x[j] = gated_value(x[j], up);
 #endif
       }
-      Out* const to = buffer + (lane / 4 + half * 8) * stored_pitch + c + lane % 4 * 2;
+      Out* const to = rows[half] + c;
+#if SHIFTED
+      GRETA_UNROLL
+      for (u32 j = 0; j < 2; ++j) to[j] = narrow<Out>(x[j]);
+#else
       store_pack(to, narrow_pack<Out>(x));
+#endif
     }
   }
 }
@@ -87,38 +99,37 @@ GRETA_DEVICE void store_rows(const Arguments& args, SharedMemory buffer, const T
   }
   close_rows_out();
 }
-#else
-// Stores the buffer's rows, which begin at `row` and `col` of C, `width` elements at a time, of which rows of C have
-// a multiple: neighbouring lanes store neighbouring elements. Loads of `at_once` packs start together.
-template <u32 width, u32 at_once>
-GRETA_DEVICE void store_packs(const Arguments& args, const Tile& tile, const Out* buffer, u32 row,
-                              u32 col) {
-  constexpr u32 of_row = stored_columns / width;
-  GRETA_NO_UNROLL
-  for (u32 first = 0; first < 16 * of_row; first += at_once * wave_size) {
-    GRETA_UNROLL
-    for (u32 i = 0; i < at_once; ++i) {
-      const u32 at = first + i * wave_size + lane_index(), to_row = row + at / of_row;
-      const u32 place = at % of_row * width;
-      if (at >= 16 * of_row || to_row >= tile.group.rows || col + place >= args.n) continue;
-      store_pack(place_of(args, tile, to_row, col + place),
-                 load_pack<width>(buffer + at / of_row * stored_pitch + place));
-    }
-  }
-}
-
+#elif SHIFTED
 GRETA_DEVICE void store_part(const Arguments& args, const Tile& tile, const Out* buffer, u32 row,
                              u32 col) {
-  constexpr u32 packs = (16 * stored_columns / unit + wave_size - 1) / wave_size;
-  if (args.n % unit == 0) {
-    store_packs<unit, packs>(args, tile, buffer, row, col);
-  } else if (args.n % 2 == 0) {
-    store_packs<2, 4>(args, tile, buffer, row, col);
-  } else {
-    store_packs<1, 4>(args, tile, buffer, row, col);
+  if (row >= tile.group.rows || col >= args.n) return;
+  ShiftedRows<Out, stored_columns, stored_pitch>::store(
+      buffer, tile.group.rows - row, smaller(args.n - col, stored_columns),
+      [&](u32 further) { return place_of(args, tile, row + further, col); });
+}
+#else
+// Stores the buffer's rows, which begin at `row` and `col` of C: neighbouring lanes store neighbouring elements.
+GRETA_DEVICE void store_part(const Arguments& args, const Tile& tile, const Out* buffer, u32 row,
+                             u32 col) {
+  constexpr u32 of_row = stored_columns / unit, packs = (16 * of_row + wave_size - 1) / wave_size;
+  GRETA_UNROLL
+  for (u32 i = 0; i < packs; ++i) {
+    const u32 at = i * wave_size + lane_index(), to_row = row + at / of_row, place = at % of_row * unit;
+    if (at >= 16 * of_row || to_row >= tile.group.rows || col + place >= args.n) continue;
+    store_pack(place_of(args, tile, to_row, col + place),
+               load_pack<unit>(buffer + at / of_row * stored_pitch + place));
   }
 }
 #endif
+
+// Where the lane's part of a row of the buffer begins; `row` and `col` of C are the buffer's first.
+GRETA_DEVICE Out* row_in(const Arguments& args, const Tile& tile, Out* buffer, u32 row, u32 col) {
+  const u32 in_buffer = lane_index() / 4;
+#if SHIFTED
+  buffer += shift_of(place_of(args, tile, row + in_buffer, col));
+#endif
+  return buffer + in_buffer * stored_pitch + lane_index() % 4 * 2;
+}
 
 // Stores `part_columns` of C from the tile's first one on.
 template <typename Sums>
@@ -131,15 +142,19 @@ GRETA_DEVICE void store_tile(const Arguments& args, u8* shared, const Tile& tile
 #endif
   GRETA_UNROLL
   for (u32 product = 0; product < products; ++product) {
-    const u32 row = row_of_lane(tile, product);
 #if STORE
-    scale_part(scales, totals, product, 0, buffer + product * 16 * stored_pitch);
+    Out* const first_row = row_in(args, tile, buffer + product * 16 * stored_pitch, 0, 0);
+    scale_part(scales, totals, product, 0, {first_row, first_row + 8 * stored_pitch});
 #else
+    const u32 row = row_of_lane(tile, product) - lane_index() / 4;
     GRETA_UNROLL
     for (u32 first = 0; first < part_columns; first += stored_columns) {
-      scale_part(scales, totals, product, first, buffer);
+      const u32 col = tile.col + first;
+      scale_part(scales, totals, product, first,
+                 {row_in(args, tile, buffer, row, col),
+                  row_in(args, tile, buffer + 8 * stored_pitch, row + 8, col)});
       wave_barrier();
-      store_part(args, tile, buffer, row - lane_index() / 4, tile.col + first);
+      store_part(args, tile, buffer, row, col);
       wave_barrier();
     }
 #endif
