@@ -2,19 +2,12 @@
 // it holds, and these go through shared memory, so that neighbouring lanes store 16 bytes each of
 // one row. The residual takes the same way in the other direction: as much of it as registers have room
 // for is loaded before the products, the rest while columns before it are stored. With GATED, a lane's
-// two neighbours are the gate and the up of one element. Where rows of C do not all begin at multiples of
-// 16 bytes, they lie in shared memory as they do in device memory (shifted_rows.hip): SHIFTED is the smallest
-// number of elements by which, 1 or 2; else it is 0. The file that includes this has the tile's pieces of 16 rows
-// (warpgroup_tile.hip), and defines EARLY_PARTS.
+// two neighbours are the gate and the up of one element. The file that includes this has the tile's
+// pieces of 16 rows (warpgroup_tile.hip), and defines EARLY_PARTS.
 #pragma once
 
-#include "common/shifted_rows.hip"
 #include "gemm/operands.hip"
 #include "gemm/warpgroup_tile.hip"
-
-#if !defined(SHIFTED) || SHIFTED < 0 || SHIFTED > 2
-#error "SHIFTED must be defined: 0, 1 or 2"
-#endif
 
 static_assert(sizeof(Out) == 2 && !swapped, "elements of 16 bits, in pieces of 16 rows");
 
@@ -49,34 +42,6 @@ GRETA_DEVICE void store_eight(Out* to, const Eight& eight) {
 // Two neighbours in a row whose sums a lane holds.
 typedef Pack<Out, 2> Two;
 
-// Those in shared memory.
-GRETA_DEVICE void load_two(const Out* from, float (&x)[2]) {
-  if constexpr (SHIFTED == 1) {
-    GRETA_UNROLL
-    for (u32 j = 0; j < 2; ++j) x[j] = to_float(from[j]);
-  } else {
-    const Two two = load_pack<2>(from);
-    GRETA_UNROLL
-    for (u32 j = 0; j < 2; ++j) x[j] = element(two, j);
-  }
-}
-GRETA_DEVICE void store_two(Out* to, const float (&x)[2]) {
-  if constexpr (SHIFTED == 1) {
-    GRETA_UNROLL
-    for (u32 j = 0; j < 2; ++j) to[j] = narrow<Out>(x[j]);
-  } else {
-    store_pack(to, narrow_pack<Out>(x));
-  }
-}
-
-// What a lane has of a part's rows: units of 8 elements, and with SHIFTED some elements of their ends.
-struct RowUnits {
-  Eight eight[most_units];
-#if SHIFTED
-  Out end[16 * 8 / wave_size];
-#endif
-};
-
 // `width` columns of a piece, from column `first` on, that start at `at` in C.
 template <u32 width>
 struct PackedColumns {
@@ -92,76 +57,6 @@ struct PackedColumns {
     at = {tile.row + start.row, (tile.col + start.col + from) / columns_of_element};
   }
 
-  // The number of these columns that C has.
-  GRETA_DEVICE u32 live_columns(const Arguments& args) const {
-    return at.col < args.n ? smaller(args.n - at.col, elements) : 0;
-  }
-  GRETA_DEVICE u32 live_rows(const Arguments& args) const {
-    return at.row < args.m ? smaller(args.m - at.row, 16) : 0;
-  }
-
-#if SHIFTED
-  typedef ShiftedRows<Out, elements, pitch> Rows;
-
-  // Where the row begins in C and in the residual.
-  GRETA_DEVICE u64 row_place(const Arguments& args, u32 row) const {
-    return c_place(args, at.row + row, at.col);
-  }
-  GRETA_DEVICE u32 shift(const Arguments& args, u32 row) const {
-    return shift_of(args.c + row_place(args, row));
-  }
-  // Where the lane's part of the row is in the buffer.
-  GRETA_DEVICE Out* row_in(const Arguments& args, Out* buffer, u32 row) const {
-    return buffer + row * pitch + shift(args, row);
-  }
-
-  // Of the last columns of C, nothing is loaded ahead.
-  GRETA_DEVICE void load_residual(const Arguments& args, RowUnits& residual) const {
-    if (live_columns(args) < elements) return;
-    const u32 rows = live_rows(args);
-    const auto of_row = [&](u32 row) { return shift(args, row); };
-    GRETA_UNROLL
-    for (u32 e = 0; e < Rows::units; ++e) {
-      const typename Rows::Place u = Rows::unit_place(e, of_row);
-      residual.eight[e] = {};
-      if (u.row < rows) residual.eight[e] = load_pack<8>(args.residual + row_place(args, u.row) + u.col);
-    }
-    GRETA_UNROLL
-    for (u32 e = 0; e < Rows::ends; ++e) {
-      const typename Rows::Place u = Rows::end_place(e, of_row);
-      residual.end[e] = {};
-      if (u.row < rows) residual.end[e] = args.residual[row_place(args, u.row) + u.col];
-    }
-  }
-
-  GRETA_DEVICE void put_residual(const Arguments& args, Out* buffer, const RowUnits& residual) const {
-    const u32 cols = live_columns(args), rows = live_rows(args);
-    const auto of_row = [&](u32 row) { return shift(args, row); };
-    if (cols < elements) {
-      GRETA_NO_UNROLL
-      for (u32 index = lane_index(); index < 16 * elements; index += wave_size) {
-        const u32 row = index / elements, col = index % elements;
-        if (row >= rows || col >= cols) continue;
-        row_in(args, buffer, row)[col] = args.residual[row_place(args, row) + col];
-      }
-      return;
-    }
-    GRETA_UNROLL
-    for (u32 e = 0; e < Rows::units; ++e) {
-      const typename Rows::Place u = Rows::unit_place(e, of_row);
-      if (u.row < 16) store_pack(buffer + u.in_memory, residual.eight[e]);
-    }
-    GRETA_UNROLL
-    for (u32 e = 0; e < Rows::ends; ++e) {
-      buffer[Rows::end_place(e, of_row).in_memory] = residual.end[e];
-    }
-  }
-
-  GRETA_DEVICE void store(const Arguments& args, const Out* buffer) const {
-    Rows::store(buffer, live_rows(args), live_columns(args),
-                [&](u32 row) { return args.c + row_place(args, row); });
-  }
-#else
   // Where the lane's unit e lies.
   static GRETA_DEVICE Position unit(u32 e) {
     const u32 index = e * wave_size + lane_index();
@@ -172,42 +67,20 @@ struct PackedColumns {
     return at.row + unit.row < args.m && at.col + unit.col < args.n;
   }
 
-  GRETA_DEVICE Out* row_in(const Arguments&, Out* buffer, u32 row) const { return buffer + row * pitch; }
-
-  GRETA_DEVICE void load_residual(const Arguments& args, RowUnits& residual) const {
+  GRETA_DEVICE void load_residual(const Arguments& args, Eight (&residual)[most_units]) const {
     GRETA_UNROLL
     for (u32 e = 0; e < units; ++e) {
       const Position u = unit(e);
-      residual.eight[e] = {};
+      residual[e] = {};
       if (inside(args, u)) {
-        residual.eight[e] = load_pack<8>(args.residual + c_place(args, at.row + u.row, at.col + u.col));
+        residual[e] = load_pack<8>(args.residual + c_place(args, at.row + u.row, at.col + u.col));
       }
     }
   }
-
-  GRETA_DEVICE void put_residual(const Arguments&, Out* buffer, const RowUnits& residual) const {
-    GRETA_UNROLL
-    for (u32 e = 0; e < units; ++e) {
-      store_pack(buffer + unit(e).row * pitch + unit(e).col, residual.eight[e]);
-    }
-  }
-
-  GRETA_DEVICE void store(const Arguments& args, const Out* buffer) const {
-    GRETA_UNROLL
-    for (u32 e = 0; e < units; ++e) {
-      const Position u = unit(e);
-      const Eight elements = load_pack<8>(buffer + u.row * pitch + u.col);
-      if (inside(args, u)) {
-        store_eight(args.c + c_place(args, at.row + u.row, at.col + u.col), elements);
-      }
-    }
-  }
-#endif
 
 #if GATED
   GRETA_DEVICE void compute(const Arguments& args, Out* buffer, const Sums& sums) const {
     const u32 row = lane_index() / 4, place = lane_index() % 4;
-    Out* const rows[2] = {row_in(args, buffer, row), row_in(args, buffer, row + 8)};
     GRETA_UNROLL
     for (u32 c = 0; c < width; c += 8) {
       const u32 col = at.col + c / 2 + place;
@@ -223,7 +96,7 @@ struct PackedColumns {
         const float(&eight)[4] = sums[piece].eight[(first + c) / 8];
         const float gate = scaled(args, eight[half * 2]) + gate_bias;
         const float up = scaled(args, eight[half * 2 + 1]) + up_bias;
-        rows[half][c / 2 + place] = narrow<Out>(activate(gate) * up);
+        buffer[(row + half * 8) * pitch + c / 2 + place] = narrow<Out>(activate(gate) * up);
       }
     }
   }
@@ -234,7 +107,6 @@ struct PackedColumns {
     constexpr u32 eights = ACTIVATION != 0 ? 2 : 1;  // of columns, at the same time
     static_assert(width % (eights * 8) == 0, "whole eights");
     const u32 lane = lane_index(), row = lane / 4, pair = lane % 4 * 2;
-    Out* const rows[2] = {row_in(args, buffer, row) + pair, row_in(args, buffer, row + 8) + pair};
     GRETA_UNROLL
     for (u32 c = 0; c < width; c += eights * 8) {
       float x[eights][2][2];
@@ -242,16 +114,8 @@ struct PackedColumns {
       for (u32 e = 0; e < eights; ++e) {
         const u32 col = c + e * 8;
 #if HAS_BIAS
-        const u32 bias_at = at.col + col + (SHIFTED ? pair : 0);
-        float bias[2] = {};
-        if constexpr (SHIFTED == 1) {
-          GRETA_UNROLL
-          for (u32 j = 0; j < 2; ++j) {
-            if (bias_at + j < args.n) bias[j] = to_float(args.bias[bias_at + j]);
-          }
-        } else if (bias_at < args.n) {
-          load_two(args.bias + at.col + col + pair, bias);
-        }
+        Two bias = {};
+        if (at.col + col < args.n) bias = load_pack<2>(args.bias + at.col + col + pair);
 #endif
         GRETA_UNROLL
         for (u32 half = 0; half < 2; ++half) {
@@ -260,13 +124,13 @@ struct PackedColumns {
           for (u32 j = 0; j < 2; ++j) x[e][half][j] = scaled(args, eight[half * 2 + j]);
 #if HAS_BIAS
           GRETA_UNROLL
-          for (u32 j = 0; j < 2; ++j) x[e][half][j] += bias[j];
+          for (u32 j = 0; j < 2; ++j) x[e][half][j] += element(bias, j);
 #endif
 #if HAS_RESIDUAL
-          float residual[2];
-          load_two(rows[half] + col, residual);
+          const Two residual =
+              load_pack<2>(static_cast<const Out*>(buffer) + (row + half * 8) * pitch + col + pair);
           GRETA_UNROLL
-          for (u32 j = 0; j < 2; ++j) x[e][half][j] += residual[j];
+          for (u32 j = 0; j < 2; ++j) x[e][half][j] += element(residual, j);
 #endif
         }
       }
@@ -274,7 +138,8 @@ struct PackedColumns {
       for (u32 i = 0; i < eights * 4; ++i) x[i / 4][i / 2 % 2][i % 2] = activate(x[i / 4][i / 2 % 2][i % 2]);
       GRETA_UNROLL
       for (u32 i = 0; i < eights * 2; ++i) {
-        store_two(rows[i % 2] + c + i / 2 * 8, x[i / 2][i % 2]);
+        store_pack(buffer + (row + i % 2 * 8) * pitch + c + i / 2 * 8 + pair,
+                   narrow_pack<Out>(x[i / 2][i % 2]));
       }
     }
   }
@@ -283,19 +148,25 @@ struct PackedColumns {
   // `load_next` loads what comes later to the registers of `residual`.
   template <typename Next>
   GRETA_DEVICE void put(const Arguments& args, Out* buffer, const Sums& sums,
-                        const RowUnits& residual, const Next& load_next) const {
-    if (SHIFTED && live_columns(args) == 0) {
-      load_next();
-      return;
-    }
+                        const Eight (&residual)[most_units], const Next& load_next) const {
 #if HAS_RESIDUAL
-    put_residual(args, buffer, residual);
+    GRETA_UNROLL
+    for (u32 e = 0; e < units; ++e) {
+      store_pack(buffer + unit(e).row * pitch + unit(e).col, residual[e]);
+    }
     load_next();
     wave_barrier();
 #endif
     compute(args, buffer, sums);
     wave_barrier();
-    store(args, buffer);
+    GRETA_UNROLL
+    for (u32 e = 0; e < units; ++e) {
+      const Position u = unit(e);
+      const Eight elements = load_pack<8>(static_cast<const Out*>(buffer) + u.row * pitch + u.col);
+      if (inside(args, u)) {
+        store_eight(args.c + c_place(args, at.row + u.row, at.col + u.col), elements);
+      }
+    }
     wave_barrier();
   }
 };
@@ -320,7 +191,7 @@ class ResidualAhead {
   GRETA_DEVICE void load_others(const Arguments& args, Position tile) { load_parts<early, slots>(args, tile); }
 
   template <u32 i>
-  GRETA_DEVICE const RowUnits& of_part() const {
+  GRETA_DEVICE const Eight (&of_part() const)[most_units] {
     return of_[i % slots];
   }
   // Part i has been added.
@@ -334,7 +205,7 @@ class ResidualAhead {
   static constexpr u32 slots = smaller(parts_of_tile, early > 2 ? early : 2);
   static_assert(early <= parts_of_tile && early * HAS_RESIDUAL == early, "parts of a residual");
 
-  RowUnits of_[slots];
+  Eight of_[slots][most_units];
 
   template <u32 i, u32 end>
   GRETA_DEVICE void load_parts(const Arguments& args, Position tile) {

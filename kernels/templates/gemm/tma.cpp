@@ -188,9 +188,6 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
   defines.emplace_back("WAVE", std::to_string(kernel.wave()));
   if (shape.alpha == 1) defines.emplace_back("ALPHA_IS_ONE", "1");
   defines.emplace_back("PACKED", kernel.packed(config) ? "1" : "0");
-  if (kernel.packed(config)) {
-    defines.emplace_back("SHIFTED", std::to_string(TmaKernel::shifted(shape)));
-  }
   defines.emplace_back("EARLY_PARTS", std::to_string(kernel.early_parts(config)));
   defines.emplace_back("SHARED_BYTES", std::to_string(kernel.shared_bytes(config)));
   // Copies of B are made by a launch before, and groups' rows by another operation.
@@ -327,8 +324,7 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
 /// How the tile is stored, with each part of the epilogue.
 std::vector<std::string> paths(const Shape& shape, const Config& config) {
   const std::string how = config["SPLIT"] > 1               ? fmt::format("FOLD {}", config["FOLD"])
-                          : TmaKernel::packs(shape, config)
-                              ? TmaKernel::shifted(shape) != 0 ? "shifted" : "packed"
+                          : TmaKernel::packs(shape, config) ? "packed"
                           : TmaKernel::swapped(config)      ? "swapped"
                                                             : "rows";
   std::vector<std::string> list;

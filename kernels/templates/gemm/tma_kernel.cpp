@@ -143,15 +143,12 @@ std::vector<Constraint> TmaKernel::shared_constraints(std::int64_t limit) const 
 
 bool TmaKernel::packs(const Shape& shape, const Config& c) {
   const bool whole_units = !shape.gated || c["BN"] % 32 == 0;
-  return bits_of(shape.out) == 16 && shape.beta == 0 && !swapped(c) && whole_units;
+  return bits_of(shape.out) == 16 && shape.c_unit() % 8 == 0 && shape.beta == 0 && !swapped(c) &&
+         whole_units;
 }
 
 bool TmaKernel::packed(const Config& c) const {
   return c["SPLIT"] == 1 && packs(c);
-}
-
-int TmaKernel::shifted(const Shape& shape) {
-  return shape.c_unit() % 8 == 0 ? 0 : shape.c_unit() % 2 == 0 ? 2 : 1;
 }
 
 std::int64_t TmaKernel::least_registers(const Config& c) const {
@@ -173,9 +170,7 @@ int TmaKernel::early_parts(const Config& c) const {
   constexpr int of_two = 200;  // of each thread where two workgroups of 160 run at once
   const int most = std::min(static_cast<int>(register_limit(c)), c["RESIDENT"] == 2 ? of_two : 255);
   const int room = most - wm(c) * wn(c) / (4 * wave()) - others;
-  constexpr int of_ends = 4;  // elements of rows' ends
-  const int of_part = std::min(wn(c), part_columns) / 4 + (shifted(shape_) != 0 ? of_ends : 0);
-  return std::clamp(room / of_part, 0, parts(c));
+  return std::clamp(room / (std::min(wn(c), part_columns) / 4), 0, parts(c));
 }
 
 bool TmaKernel::has_registers(const Config& c) const {

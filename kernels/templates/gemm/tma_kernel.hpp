@@ -49,9 +49,6 @@ class TmaKernel {
   /// packs() for a product without slices.
   bool packed(const Config& config) const;
   static bool packs(const Shape& shape, const Config& config);
-  /// Returns the smallest number of elements between a multiple of 16 bytes and the beginning of
-  /// a row of C of 16-bit elements: 1 or 2, or 0 where all rows begin at such multiples.
-  static int shifted(const Shape& shape);
   /// Returns the bytes of dynamic shared memory.
   std::int64_t shared_bytes(const Config& config) const;
   /// Returns the constraints by which these are at most `limit`.
