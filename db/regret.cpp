@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "db/distance.hpp"
+#include "kernels/chains/chains.hpp"
 
 namespace greta::db {
 namespace {
@@ -13,17 +14,25 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
+bool implies_default(const Operation& operation, const Winner& winner) {
+  if (winner.is_default) return true;
+  const bool predicted = operation.untuned == Operation::Untuned::best_predicted;
+  if (predicted || is_chain(operation.name)) return false;
+  return winner.default_us > 0 && winner.speedup_low < least_carried_speedup;
+}
+
 Config carried_over(const Catalog& catalog, const Winner& winner, const Problem& problem,
                     const DeviceInfo& device) {
   const auto* kernel = catalog.find(problem.op);
   if (kernel == nullptr) return winner.config;
-  if (winner.is_default) return kernel->default_config(problem, device);
+  if (implies_default(*kernel, winner)) return kernel->default_config(problem, device);
   const auto usable = catalog.usable(problem, device, winner.config);
   return usable ? usable->config : winner.config;
 }
 
 bool serves(const Catalog& catalog, const StoredWinner& winner, const StoredWinner& result) {
-  return winner.winner.is_default ||
+  const auto* kernel = catalog.find(result.problem.op);
+  return (kernel != nullptr && implies_default(*kernel, winner.winner)) ||
          catalog.usable(result.problem, result.device, winner.winner.config);
 }
 
@@ -58,7 +67,9 @@ std::optional<Regret> recorded_regret(const Catalog& catalog, const TunedDb& db,
     regret.source = Regret::Source::tie;
     return regret;
   }
-  if (neighbour.winner.is_default && result.winner.speedup > 0) {
+  const auto* kernel = catalog.find(result.problem.op);
+  const bool is_default = kernel != nullptr && implies_default(*kernel, neighbour.winner);
+  if (is_default && result.winner.speedup > 0) {
     regret.ratio = result.winner.speedup;
     regret.source = Regret::Source::measured;
     return regret;

@@ -8,11 +8,21 @@
 
 namespace greta::db {
 
+/// The least speedup over the default, by its interval's lower bound, with which a winner serves
+/// other shapes of an operation whose untuned answers are not predicted. Less is within what
+/// another shape changes, and the default is that of the shape (docs/lookup.md).
+constexpr double least_carried_speedup = 1.05;
+
+/// Returns whether a winner implies the default for problems of other shapes: it is the default,
+/// which nothing beat significantly, or gains less than least_carried_speedup. Chains have no
+/// parameters that depend on the shape: the latter does not hold for them.
+bool implies_default(const Operation& operation, const Winner& winner);
+
 /// Returns the configuration that a winner implies for a problem of another shape. This is the
-/// winner's own, unless the winner is the operation's default, which nothing beat significantly. In
-/// that case it is the default for this problem, which depends on the shape. A configuration of an
-/// older template is returned as it is used today (Catalog::usable), or as it is stored if it is
-/// not valid. Throws Error if the problem has no default on this device.
+/// winner's own, unless it implies_default(). In that case it is the default for this problem,
+/// which depends on the shape. A configuration of an older template is returned as it is used today
+/// (Catalog::usable), or as it is stored if it is not valid. Throws Error if the problem has no
+/// default on this device.
 Config carried_over(const Catalog& catalog, const Winner& winner, const Problem& problem,
                     const DeviceInfo& device);
 

@@ -233,10 +233,10 @@ std::optional<KnownWinners::Found> KnownWinners::find_like(const Asked& asked, c
     auto winner = read(family->problem_of(candidate.winner), place, exact ? device : alone);
     // A rank in the library's list means another algorithm for another shape, or none.
     if (!winner || (!exact && is_of_vendor(winner->winner))) continue;
+    const bool same_shape = !candidate.other_shape && !winner->winner.is_default;
     const Config stored =
-        exact || !winner->winner.is_default
-            ? winner->winner.config
-            : carried_over(catalog_, winner->winner, asked.representative, device);
+        exact || same_shape ? winner->winner.config
+                            : carried_over(catalog_, winner->winner, asked.representative, device);
     auto usable = catalog_.usable(asked.problem, device, stored);
     if (!usable && usable.failure().status == Status::invalid_argument) {
       note(fmt::format("{}: the winner of {} is not used: {}",

@@ -86,15 +86,25 @@ void drop_default(Problem& problem, const Operation& operation) {
   if (optional.name == last && optional.fallback == std::to_string(extent)) problem.dims.pop_back();
 }
 
-/// Half of the operands that may be strided get another stride than that of packed rows.
+/// Half of the operands that may be strided get another stride than that of packed rows; or one of
+/// them alone, since many kernels need strides that are multiples of something, and few problems
+/// have several of these.
 void draw_strides(Problem& problem, const Operation& operation, std::mt19937_64& random) {
+  std::vector<const Attribute*> strided;
   for (const Attribute& attribute : operation.attributes) {
-    if (attribute.packed == nullptr || attribute.packed(problem) == 0 || one_in(2, random))
-      continue;
-    const auto values = values_to_test(attribute, problem);
+    if (attribute.packed != nullptr && attribute.packed(problem) != 0)
+      strided.push_back(&attribute);
+  }
+  if (strided.size() > 1 && one_in(3, random)) {
+    strided = {strided[uniform_below(random, strided.size())]};
+  } else {
+    std::erase_if(strided, [&](const Attribute*) { return one_in(2, random); });
+  }
+  for (const Attribute* const attribute : strided) {
+    const auto values = values_to_test(*attribute, problem);
     const std::string& value = values[uniform_below(random, values.size())];
-    if (value != default_value(attribute, problem)) {
-      problem.attributes.emplace_back(attribute.name, value);
+    if (value != default_value(*attribute, problem)) {
+      problem.attributes.emplace_back(attribute->name, value);
     }
   }
 }

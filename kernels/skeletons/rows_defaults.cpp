@@ -30,8 +30,9 @@ bool alone(const Shape& s) {
 /// Returns the most elements of a row that a thread holds by default. NVRTC's numbers are those of
 /// results/2026-11-27-nvidia-h200-unseen-shapes.
 std::int64_t most_held_by_default(const Shape& s, const DeviceInfo& device, std::int64_t threads) {
-  if (threads <= 256) return alone(s) && compiled_by_nvrtc(device) ? 56 : 48;
-  return threads <= 512 && compiled_by_nvrtc(device) ? 48 : 32;
+  const bool measured = compiled_by_nvrtc(device);
+  const std::int64_t most = alone(s) && measured ? 56 : 48;
+  return threads <= (measured ? 512 : 256) ? most : 32;
 }
 
 /// Returns whether compilers are expected to avoid spills. They need more registers than the space
@@ -56,22 +57,50 @@ bool roomy(const Shape& s, const DeviceInfo& device, const Config& c) {
 
 /// Returns the number of threads of a row if there are more rows than units: each loads a few
 /// vectors. Up to 5 vectors a thread, a row stays in one wave, which needs no barrier, and up to 6
-/// in a quarter of the largest workgroup, of which several share a unit. With NVRTC,
-/// for which this is measured, it stays in a half of it likewise, and in a quarter up to 56
-/// elements if there is nothing else to hold. 32 threads and less share a row only if all rows keep
-/// the device busy.
+/// in a quarter of the largest workgroup, of which several share a unit. With NVRTC, for which this
+/// is measured, it stays in a half of it likewise, and in both up to 56 elements if there is
+/// nothing else to hold. 32 threads and less share a row only if all rows keep the device busy.
 std::int64_t lanes_of_many(const Shape& s, const DeviceInfo& device, int vec, int loads,
                            std::int64_t busy) {
   constexpr std::int64_t wave = 32, quarter = 256, half = 512, busy_threads = 512;
   const bool measured = compiled_by_nvrtc(device);
   const std::int64_t vectors = s.cols / vec,
-                     of_quarter = alone(s) && measured ? std::min(13, 56 / vec) : 6;
+                     most = alone(s) && measured ? std::min(13, 56 / vec) : 6;
   std::int64_t lanes = std::min<std::int64_t>(next_power(ceil_div(vectors, loads)), 1024);
-  if (vectors <= 6 * half && measured) lanes = std::min(lanes, half);
-  if (vectors <= of_quarter * quarter) lanes = std::min(lanes, quarter);
+  if (vectors <= most * half && measured) lanes = std::min(lanes, half);
+  if (vectors <= most * quarter) lanes = std::min(lanes, quarter);
   if (vectors <= 5 * wave) lanes = std::min(lanes, wave);
   const std::int64_t least = next_power(ceil_div(2 * busy * busy_threads, 3 * s.rows));  // rounded
   return std::max(lanes, std::min({wave, next_power(vectors), least}));
+}
+
+/// Returns the default for very many short rows, of which half a wave holds each
+/// (results/2026-11-30-nvidia-h200-odd-rows).
+std::vector<Config> short_defaults(const Shape& s, const DeviceInfo& device, int vec) {
+  const std::int64_t vectors = s.cols / vec;
+  const bool very_many = s.rows >= 64 * busy_workgroups(device);
+  if (!compiled_by_nvrtc(device) || !very_many || vectors <= 64 || vectors > 96) return {};
+  return {{"held", {{"THREADS", 64}, {"ROWS", 4}, {"VEC", vec}, {"STAY", 0}}}};
+}
+
+/// Returns the default for many long rows of single elements, which begin at no multiples of more.
+/// A thread holds as many of them as registers have room for, and workgroups stay
+/// (results/2026-11-30-nvidia-h200-odd-rows).
+std::vector<Config> single_defaults(const Shape& s, const DeviceInfo& device) {
+  constexpr std::int64_t shortest = 512, least_threads = 128, most_lanes = 512;
+  const bool two = has(s.tensors, "mask") || has(s.tensors, "residual");
+  const std::int64_t held = two || bits_of(s.in) == 32 ? 16 : 24;
+  const std::int64_t lanes = next_power(ceil_div(s.cols, held));
+  const bool many = s.rows >= 4 * busy_workgroups(device);
+  if (!compiled_by_nvrtc(device) || !many || s.cols < shortest || lanes > most_lanes) return {};
+  const std::int64_t threads = std::max(lanes, least_threads);
+  Config config{"held",
+                {{"THREADS", static_cast<int>(threads)},
+                 {"ROWS", static_cast<int>(threads / lanes)},
+                 {"VEC", 1},
+                 {"STAY", 8}}};
+  if (!roomy(s, device, config)) return {};
+  return {std::move(config)};
 }
 
 }  // namespace
@@ -85,7 +114,8 @@ std::vector<Config> held_defaults(const Shape& s, const DeviceInfo& device) {
   const std::int64_t vectors = cols / widest;
   const bool cpu = vectorising_cpu(device), few = cpu || rows <= busy;
   const std::int64_t least = cpu ? 64 : std::max<std::int64_t>(32, device.subgroup_size);
-  std::vector<Config> configs;
+  std::vector<Config> configs =
+      widest == 1 ? single_defaults(s, device) : short_defaults(s, device, widest);
   const auto add = [&](std::int64_t lanes) {
     const std::int64_t threads = std::max<std::int64_t>(lanes, cpu ? 32 : 128);
     const std::int64_t together = std::min(threads / lanes, next_power(rows));
@@ -108,30 +138,35 @@ std::vector<Config> held_defaults(const Shape& s, const DeviceInfo& device) {
   return configs;
 }
 
-/// For long rows of an operation that needs their mean before the rest, as layernorm does: while
-/// threads wait for each other, the next rows arrive
-/// (results/2026-11-27-nvidia-h200-unseen-shapes).
+/// For long rows: while threads wait for each other, the next rows arrive. Rows of an operation
+/// that needs their mean before the rest, as layernorm does, are long from 1,024 vectors on
+/// (results/2026-11-27-nvidia-h200-unseen-shapes), in f32 from 1,536; others where a
+/// multiprocessor's registers hold few of them (results/2026-11-30-nvidia-h200-odd-rows).
 std::vector<Config> staged_defaults(const Shape& s, const DeviceInfo& device) {
   constexpr int words_of_moments = 3;
   const int widest = widest_of(s.strides, s.in, s.cols);
   const std::int64_t vectors = s.cols / widest;
   const bool measured = has_clusters(device.architecture) && compiled_by_nvrtc(device);
-  if (!measured || s.operation.statistic_words < words_of_moments || vectors <= 1024 ||
-      !s.operation.splits) {
-    return {};
-  }
-  const auto config = [&s, widest](int threads, int stay, int ahead) {
+  if (!measured || !s.operation.splits) return {};
+  const auto config = [&s, widest](int threads, int stay, int ahead, int cluster) {
     return Config{"staged",
                   {{"THREADS", threads},
                    {"VEC", widest},
                    {"STAY", stay},
                    {"AHEAD", ahead},
-                   {"CLUSTER", 2},
+                   {"CLUSTER", cluster},
                    {"KEEP", weights_of(s) > 0 ? in_registers : 0}}};
   };
-  if (vectors <= 1536) return {config(128, 2, 1)};
-  if (vectors <= 3072) return {config(256, 2, 2), config(256, 1, 1)};
-  return {config(256, 1, 1)};
+  if (s.operation.statistic_words >= words_of_moments) {
+    if (vectors <= (bits_of(s.in) == 32 ? 1536 : 1024)) return {};
+    if (vectors <= 1536) return {config(128, 2, 1, 2)};
+    if (vectors <= 3072) return {config(256, 2, 2, 2), config(256, 1, 1, 2)};
+    return {config(256, 1, 1, 2)};
+  }
+  constexpr std::int64_t shortest = 20480, of_four = 64 * 1024;
+  if (s.cols < shortest || 4 * s.rows < 3 * busy_workgroups(device)) return {};
+  const int cluster = inputs_of(s) * s.cols * bits_of(s.in) / 8 <= of_four ? 4 : 8;
+  return {config(128, 4, 2, cluster), config(128, 4, 1, cluster), config(256, 2, 1, 8)};
 }
 
 std::vector<Config> streamed_defaults(const Shape& s, const DeviceInfo& device) {

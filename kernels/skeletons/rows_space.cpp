@@ -110,12 +110,11 @@ void add_subgroup(Alternative& space, const DeviceInfo& device) {
     space.parameters.push_back({"SUBGROUP", subgroup_sizes(device)});
 }
 
-/// Returns the number of operands that have a row for each row of the problem and are read.
+}  // namespace
+
 std::int64_t inputs_of(const Shape& s) {
   return 1 + (has(s.tensors, "mask") || has(s.tensors, "residual") ? 1 : 0);
 }
-
-}  // namespace
 
 std::int64_t next_power(std::int64_t value) {
   return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(value)));

@@ -65,22 +65,20 @@ TEST(RowsOnTheBestDevice, TakeRowsOf131072) {
   }
 }
 
-// If possible, a GPU reads a row once, with four 16-byte loads in flight per thread. A long row of
-// layernorm arrives in shared memory; layernorm_rmsnorm needs more registers than are left.
+// If possible, a GPU reads a row once, with four 16-byte loads in flight per thread. A long row
+// arrives in shared memory; layernorm_rmsnorm needs more registers than are left.
 TEST_P(RowSpace, DefaultsHoldWhatFitsAndSplitFewLongRows) {
   const Config usual = default_of(16384, 4096, DType::f16);
   EXPECT_EQ(usual.variant, "held");
   EXPECT_EQ(usual["VEC"], 8);
   EXPECT_EQ(usual["THREADS"] / usual["ROWS"], 128);
   EXPECT_EQ(default_of(16384, 4096, DType::f32)["THREADS"], 256);
-  const char* const of_long = GetParam() == "layernorm"           ? "staged"
-                              : GetParam() == "layernorm_rmsnorm" ? "streamed"
-                                                                  : "held";
-  EXPECT_EQ(default_of(4096, 32000, DType::f16).variant, of_long);
-  EXPECT_EQ(default_of(100000, 48, DType::f16)["ROWS"], 64);
   const bool splits = GetParam() != "layernorm_rmsnorm";
+  EXPECT_EQ(default_of(4096, 32000, DType::f16).variant, splits ? "staged" : "streamed");
+  EXPECT_EQ(default_of(100000, 48, DType::f16)["ROWS"], 64);
   EXPECT_EQ(default_of(2, 131072, DType::f16).variant, splits ? "split" : "streamed");
-  EXPECT_EQ(default_of(4096, 131072, DType::f16).variant, "streamed");
+  const bool in_clusters = splits && GetParam() != "layernorm";
+  EXPECT_EQ(default_of(4096, 131072, DType::f16).variant, in_clusters ? "staged" : "streamed");
 }
 
 // By searches of drawn problems: results/2026-11-27-nvidia-h200-row-defaults.
@@ -114,6 +112,34 @@ TEST_P(RowSpace, DefaultsOfLongRowsOnNvidia) {
   EXPECT_EQ(config.text(), "held THREADS=512 ROWS=1 VEC=8 STAY=0");
   const Config alone = default_of(348, 13096, DType::f32);
   EXPECT_EQ(alone["THREADS"], GetParam() == "softmax" ? 256 : 1024);
+}
+
+// The same: results/2026-11-30-nvidia-h200-odd-rows.
+TEST_P(RowSpace, DefaultsOfRowsOfSingleElementsAndOfShortAndLongOnesOnNvidia) {
+  const auto elsewhere = [&](std::int64_t rows, std::int64_t cols) {
+    const auto problem = test::row_problem(entry_, rows, cols, {DType::f16, DType::f16});
+    return entry_.default_config(problem, *architecture_info("gfx942"));
+  };
+  const bool two = GetParam() == "add_rmsnorm";
+  const Config single = default_of(8000, 1501, DType::f16);
+  EXPECT_EQ(single.text(),
+            two ? "held THREADS=128 ROWS=1 VEC=1 STAY=8" : "held THREADS=128 ROWS=2 VEC=1 STAY=8");
+  EXPECT_EQ(elsewhere(8000, 1501)["STAY"], 0);
+  EXPECT_EQ(default_of(8000, 1502, DType::f16)["VEC"], 2);
+  EXPECT_EQ(default_of(100, 1501, DType::f16)["STAY"], 0);  // few rows
+  EXPECT_EQ(default_of(16000, 640, DType::f16).text(), "held THREADS=64 ROWS=4 VEC=8 STAY=0");
+  EXPECT_EQ(elsewhere(16000, 640)["THREADS"], 128);
+  EXPECT_EQ(default_of(1000, 640, DType::f16)["THREADS"], 128);
+  if (GetParam() == "layernorm") {  // 1536 vectors, of f32 and of f16
+    EXPECT_EQ(default_of(8192, 6144, DType::f32).variant, "held");
+    EXPECT_EQ(default_of(8192, 12288, DType::f16).variant, "staged");
+  } else if (GetParam() != "layernorm_rmsnorm") {
+    const Config staged = default_of(1100, 28672, DType::f16);
+    EXPECT_EQ(staged.variant, "staged");
+    EXPECT_EQ(staged["CLUSTER"], two ? 8 : 4);
+    EXPECT_EQ(default_of(32, 28672, DType::f16).variant, "held");
+    EXPECT_NE(elsewhere(1100, 28672).variant, "staged");
+  }
 }
 
 // For example norms of single heads: a wave holds a row, whatever the vector width is.

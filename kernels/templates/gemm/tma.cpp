@@ -344,11 +344,16 @@ std::vector<std::string> paths(const Shape& shape, const Config& config) {
 }
 
 /// With STREAM_K, workgroups have at least four K steps: one tile of twelve belongs to three or
-/// more.
+/// more. With PINGPONG, warpgroups leave out the K steps of others' tiles, once and more around all
+/// stages.
 std::vector<Division> divisions(const Shape& shape, const Config& config) {
   std::vector<Division> list = divisions_of_stages(shape, config);
-  const bool one = config["STREAM_K"] != 0 && TmaKernel::clusters(shape, config) == 1;
-  list.push_back({"K steps of a streamed tile", ceil_div(shape.k, config["BK"]), one ? 11 : 1});
+  const std::int64_t steps = ceil_div(shape.k, config["BK"]);
+  const std::int64_t tiles = TmaKernel::clusters(shape, config);
+  const bool one = config["STREAM_K"] != 0 && tiles == 1;
+  list.push_back({"K steps of a streamed tile", steps, one ? 11 : 1});
+  const bool turns = config["PINGPONG"] != 0 && tiles > 1;
+  list.push_back({"K steps left out", steps, turns ? 2 * config["STAGES"] : 1, {}, never});
   return list;
 }
 

@@ -339,10 +339,14 @@ std::vector<Config> candidates(const Shape& shape, const DeviceInfo& device) {
   return ordered(shape, device, default_tiles(shape, true));
 }
 
+/// Tiles with the same weights are in bands, which begin again for each column of tiles.
 std::vector<Division> divisions(const Shape& shape, const Config& config) {
+  constexpr std::int64_t band = 16;  // as tile_of() in tma.hip
+  const bool columns = shape.products() > config["BN"];
   return {{"m", shape.m, config["BM"], "BM", 16},
           {"n", shape.products(), config["BN"]},
-          {"steps", ceil_div(shape.k, step), config["SPLIT"], {}, 2}};
+          {"steps", ceil_div(shape.k, step), config["SPLIT"], {}, 2},
+          {"lines of tiles", columns ? ceil_div(shape.m, config["BM"]) : 0, columns ? band : 1}};
 }
 
 /// Returns what a step of weights that are rounded takes besides products, in barriers: operands

@@ -107,11 +107,10 @@ void mix_in_far_tokens(HostTensor& x, std::mt19937_64& random) {
   }
 }
 
-/// Returns a top_p whose share ends exactly with a token that is nearer than the next one, half of
-/// the time with one of the first ones if possible; nothing if f32 has none.
-std::optional<float> border_of(const HostTensor& x, std::int64_t row, float temperature,
+/// Returns a top_p whose share of these tokens ends exactly with one that is nearer than the next
+/// one, half of the time with one of the first ones if possible; nothing if f32 has none.
+std::optional<float> border_of(const std::vector<sampled::Weighed>& tokens,
                                std::mt19937_64& random) {
-  const std::vector<sampled::Weighed> tokens = sampled::weighed(x, row, temperature);
   std::vector<std::uint64_t> sums{0};
   for (const sampled::Weighed& token : tokens) sums.push_back(sums.back() + token.weight);
   const std::size_t count = tokens.size();
@@ -130,7 +129,7 @@ std::optional<float> border_of(const HostTensor& x, std::int64_t row, float temp
 }
 
 /// Settings that keep the tokens up to a random one of a row, or end next to it: by its rank, by
-/// the share of the tokens up to it, or by its weight.
+/// the share of the tokens up to it, by its weight, or by a share of the tokens up to it.
 void put_border(const HostTensor& x, std::int64_t row, HostTensor& settings,
                 std::mt19937_64& random) {
   std::vector<double> logits;
@@ -159,15 +158,16 @@ void put_border(const HostTensor& x, std::int64_t row, HostTensor& settings,
     if (i <= rank) kept += weight;
   }
   const double top_k = static_cast<double>(rank) + 1;
-  const double near =
-      border_of(x, row, static_cast<float>(temperature), random).value_or(kept / all);
+  const std::uint64_t kind = uniform_below(random, 5);
+  const double min_p = kind >= 3 ? weight_of(logits[rank]) : 0;
+  const sampled::Draw draw{static_cast<float>(temperature), 0, 1, static_cast<float>(min_p)};
+  const double near = border_of(sampled::kept(x, row, draw), random).value_or(kept / all);
   const double top_p = one_of({kept / all, near, near, 0.25, 0.5, 0.75}, random);
-  const std::uint64_t kind = uniform_below(random, 4);
   const auto first = static_cast<std::size_t>(row * 4);
   store(settings, first, temperature);
-  store(settings, first + 1, kind % 2 == 0 ? top_k : 0);
-  store(settings, first + 2, kind == 1 || kind == 2 ? top_p : 1);
-  store(settings, first + 3, kind == 3 ? weight_of(logits[rank]) : 0);
+  store(settings, first + 1, kind == 0 || kind == 2 ? top_k : 0);
+  store(settings, first + 2, kind == 1 || kind == 2 || kind == 4 ? top_p : 1);
+  store(settings, first + 3, min_p);
 }
 
 /// Makes a draw among tokens of the least weights, of which each random number has its own: whoever
