@@ -344,8 +344,8 @@ std::vector<std::string> paths(const Shape& shape, const Config& config) {
 }
 
 /// With STREAM_K, workgroups have at least four K steps: one tile of twelve belongs to three or
-/// more. With PINGPONG, warpgroups leave out the K steps of others' tiles, once and more around all
-/// stages.
+/// more. With PINGPONG, warpgroups skip the K steps of others' tiles: up to all stages once, or
+/// several times.
 std::vector<Division> divisions(const Shape& shape, const Config& config) {
   std::vector<Division> list = divisions_of_stages(shape, config);
   const std::int64_t steps = ceil_div(shape.k, config["BK"]);
@@ -353,7 +353,7 @@ std::vector<Division> divisions(const Shape& shape, const Config& config) {
   const bool one = config["STREAM_K"] != 0 && tiles == 1;
   list.push_back({"K steps of a streamed tile", steps, one ? 11 : 1});
   const bool turns = config["PINGPONG"] != 0 && tiles > 1;
-  list.push_back({"K steps left out", steps, turns ? 2 * config["STAGES"] : 1, {}, never});
+  list.push_back({"K steps skipped", steps, turns ? 2 * config["STAGES"] : 1, {}, never});
   return list;
 }
 
