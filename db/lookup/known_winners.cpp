@@ -225,6 +225,7 @@ std::optional<KnownWinners::Found> KnownWinners::find_like(const Asked& asked, c
                                                            const Wanted& wanted) {
   const auto* family = index_.find(other.problem);
   if (family == nullptr) return std::nullopt;
+  const Operation& operation = catalog_.at(asked.problem.op);
   const bool same_family = other.problem.attributes == asked.problem.attributes;
   const DeviceInfo alone = device.without_libraries();
   for (const Candidate& candidate : nearest(other.problem, other.representative, *family)) {
@@ -233,10 +234,13 @@ std::optional<KnownWinners::Found> KnownWinners::find_like(const Asked& asked, c
     auto winner = read(family->problem_of(candidate.winner), place, exact ? device : alone);
     // A rank in the library's list means another algorithm for another shape, or none.
     if (!winner || (!exact && is_of_vendor(winner->winner))) continue;
-    const bool same_shape = !candidate.other_shape && !winner->winner.is_default;
+    // The bucket's own shape is no other one.
+    const bool same_shape =
+        !candidate.other_shape || winner->problem.dims == asked.representative.dims;
+    const bool own = exact || (same_shape && !winner->winner.is_default);
     const Config stored =
-        exact || same_shape ? winner->winner.config
-                            : carried_over(catalog_, winner->winner, asked.representative, device);
+        own ? winner->winner.config
+            : carried_over(catalog_, winner->winner, asked.representative, device);
     auto usable = catalog_.usable(asked.problem, device, stored);
     if (!usable && usable.failure().status == Status::invalid_argument) {
       note(fmt::format("{}: the winner of {} is not used: {}",
@@ -250,10 +254,13 @@ std::optional<KnownWinners::Found> KnownWinners::find_like(const Asked& asked, c
                         : candidate.elsewhere ? LookupOrigin::same_architecture
                                               : LookupOrigin::nearest_shape;
     const Layer& layer = layers_[place.layer];
+    const bool little =
+        !own && !winner->winner.is_default && implies_default(operation, winner->winner);
     return Found{.winner = *std::move(winner),
                  .usable = *std::move(usable),
                  .origin = origin,
                  .other_shape = candidate.other_shape,
+                 .implies_default = little,
                  .level = layer.level,
                  .database = layer.source.file()};
   }

@@ -142,10 +142,11 @@ struct Lookup::Impl {
       answer.migrated = std::move(found->usable.changes);
       answer.origin = found->origin;
       const Winner& winner = found->winner.winner;
-      if (has_ratio(winner)) {
+      if (has_ratio(winner) && !found->implies_default) {
         answer.speedup = {winner.speedup, winner.speedup_low, winner.speedup_high};
       }
-      if (const Measurement& measured = winner.measurement; measured.low_us > 0) {
+      const Measurement& measured = winner.measurement;
+      if (measured.low_us > 0 && !found->implies_default) {
         answer.time = {measured.median_us, measured.low_us, measured.high_us};
       }
       answer.problem = found->winner.problem.key();

@@ -47,7 +47,9 @@ bool roomy(const Shape& s, const DeviceInfo& device, const Config& c) {
   const auto& operands = s.tensors;
   const std::int64_t beside =
       device.vendor == "AMD" ? held / 2 + 8 * std::max<std::int64_t>(0, weights_of(s) - 1) : 0;
-  const std::int64_t needed = held + beside + weights + s.operation.statistic_words + 23;
+  // Workgroups that stay load their next rows ahead.
+  const std::int64_t ahead = c["STAY"] > 0 ? ceil_div(held * bits_of(s.in), 32) : 0;
+  const std::int64_t needed = held + ahead + beside + weights + s.operation.statistic_words + 23;
   // Many scalar loads need additional registers.
   const bool two = has(operands, "mask") || has(operands, "residual");
   if (c["VEC"] == 1 && held > 16 && (two || device.vendor == "AMD")) return false;
@@ -83,11 +85,11 @@ std::vector<Config> short_defaults(const Shape& s, const DeviceInfo& device, int
   return {{"held", {{"THREADS", 64}, {"ROWS", 4}, {"VEC", vec}, {"STAY", 0}}}};
 }
 
-/// Returns the default for many long rows of single elements, which begin at no multiples of more.
-/// A thread holds as many of them as registers have room for, and workgroups stay
+/// Returns the default for many rows of single elements, which begin at no multiples of more. A
+/// thread loads more of them than vectors, and workgroups stay
 /// (results/2026-11-30-nvidia-h200-odd-rows).
 std::vector<Config> single_defaults(const Shape& s, const DeviceInfo& device) {
-  constexpr std::int64_t shortest = 512, least_threads = 128, most_lanes = 512;
+  constexpr std::int64_t shortest = 512, least_threads = 128, most_lanes = 256;
   const bool two = has(s.tensors, "mask") || has(s.tensors, "residual");
   const std::int64_t held = two || bits_of(s.in) == 32 ? 16 : 24;
   const std::int64_t lanes = next_power(ceil_div(s.cols, held));
@@ -101,6 +103,17 @@ std::vector<Config> single_defaults(const Shape& s, const DeviceInfo& device) {
                  {"STAY", 8}}};
   if (!roomy(s, device, config)) return {};
   return {std::move(config)};
+}
+
+/// Returns whether compilers are expected to avoid spills where STAY workgroups of `staged` share a
+/// multiprocessor's registers: each vector has addresses and copies of its own.
+bool stays_roomy(const Shape& s, const DeviceInfo& device, const Config& c) {
+  constexpr std::int64_t of_vector = 3, others = 8;
+  const std::int64_t vectors = vectors_of_thread(s.cols, c), held = vectors * c["VEC"];
+  const std::int64_t kept =
+      c["KEEP"] == in_registers ? ceil_div(held * bits_of(s.in) * weights_of(s), 32) : 0;
+  const std::int64_t needed = held + kept + of_vector * vectors * inputs_of(s) + others;
+  return needed * c["THREADS"] * c["STAY"] <= register_file(device);
 }
 
 }  // namespace
@@ -139,8 +152,8 @@ std::vector<Config> held_defaults(const Shape& s, const DeviceInfo& device) {
 }
 
 /// For long rows: while threads wait for each other, the next rows arrive. Rows of an operation
-/// that needs their mean before the rest, as layernorm does, are long from 1,024 vectors on
-/// (results/2026-11-27-nvidia-h200-unseen-shapes), in f32 from 1,536; others where a
+/// that needs their mean before the rest, as layernorm does, are long above 1,024 vectors
+/// (results/2026-11-27-nvidia-h200-unseen-shapes), in f32 above 1,536; others where a
 /// multiprocessor's registers hold few of them (results/2026-11-30-nvidia-h200-odd-rows).
 std::vector<Config> staged_defaults(const Shape& s, const DeviceInfo& device) {
   constexpr int words_of_moments = 3;
@@ -166,7 +179,10 @@ std::vector<Config> staged_defaults(const Shape& s, const DeviceInfo& device) {
   constexpr std::int64_t shortest = 20480, of_four = 64 * 1024;
   if (s.cols < shortest || 4 * s.rows < 3 * busy_workgroups(device)) return {};
   const int cluster = inputs_of(s) * s.cols * bits_of(s.in) / 8 <= of_four ? 4 : 8;
-  return {config(128, 4, 2, cluster), config(128, 4, 1, cluster), config(256, 2, 1, 8)};
+  std::vector<Config> configs{config(128, 4, 2, cluster), config(128, 4, 1, cluster),
+                              config(128, 4, 2, 8), config(256, 2, 1, 8)};
+  std::erase_if(configs, [&](const Config& c) { return !stays_roomy(s, device, c); });
+  return configs;
 }
 
 std::vector<Config> streamed_defaults(const Shape& s, const DeviceInfo& device) {

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/chains/chains.hpp"
 #include "tests/catalog.hpp"
 #include "tests/db/fixture.hpp"
 
@@ -114,6 +115,22 @@ TEST_F(RegretTest, WhereTheDefaultWonItIsTheDefaultHere) {
   ASSERT_TRUE(regret);
   EXPECT_EQ(regret->ratio, 1.2);
   EXPECT_EQ(regret->source, Regret::Source::measured);
+}
+
+TEST_F(RegretTest, OnlyWhatIsNeverPredictedImpliesTheDefaultByALittleGain) {
+  Winner winner;
+  winner.default_us = 20;
+  winner.speedup_low = 1.04;
+  const Catalog all = with_chains(catalog());
+  for (const auto& [name, implies] :
+       {std::pair{"softmax", true}, {"rope", true}, {"gemm", false}, {"gate_up", false}}) {
+    ASSERT_NE(all.find(name), nullptr) << name;
+    EXPECT_EQ(implies_default(*all.find(name), winner), implies) << name;
+  }
+  winner.speedup_low = least_carried_speedup;
+  EXPECT_FALSE(implies_default(*all.find("softmax"), winner));
+  winner.is_default = true;
+  EXPECT_TRUE(implies_default(*all.find("gemm"), winner));
 }
 
 TEST_F(RegretTest, TimesOfOtherCircumstancesDoNotCount) {

@@ -15,10 +15,10 @@ constexpr double budget_without_time_s = 120;  // assumed for planning with a bu
 void note_default(const Operation& operation, SessionResult& result) {
   std::string rejected;
   if (Instance(operation, result.problem, result.device).untuned(rejected)) return;
-  result.notes.push_back(fmt::format(
-      "constraints reject all defaults of {} here; the default is a valid configuration "
-      "that GRETA chose. {}",
-      operation.name, rejected));
+  result.notes.push_back(
+      fmt::format("constraints reject all defaults of {} here, the first one by {}; the default is "
+                  "a valid configuration that GRETA chose",
+                  operation.name, rejected));
 }
 
 }  // namespace

@@ -12,8 +12,7 @@ GRETA_DEVICE u32 shift_of(const T* place) {
   return u32(reinterpret_cast<u64>(place)) % 16 / u32(sizeof(T));
 }
 
-// What the lanes of a wave have of 16 rows of `columns` elements, which lie `pitch` elements apart in shared
-// memory.
+// Stores 16 rows of `columns` elements, which lie `pitch` elements apart in shared memory, by the lanes of a wave.
 template <typename T, u32 columns, u32 pitch>
 struct ShiftedRows {
   static constexpr u32 rows = 16, unit = 16 / sizeof(T);

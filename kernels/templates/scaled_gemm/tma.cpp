@@ -137,7 +137,7 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
            {{"BM", "BN", "STAGES", "GROUPS", "STORE", "SPLIT", "FOLD"},
             [=](const Config& c) { return shared_bytes(shape, c) <= shared; }}},
           {"whole_rows", "bulk copies store rows of C that are multiples of 16 bytes",
-           bytes_of(shape.out, shape.n) % 16 == 0 || p["STORE"] == 0},
+           has_whole_rows(shape) || p["STORE"] == 0},
           {"registers",
            "sums need more registers than a thread has",
            {{"BM", "BN", "GROUPS", "SUMS"},
@@ -152,8 +152,7 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
   add_parameters(defines, config);
   defines.emplace_back("WAVE", std::to_string(wave));
   defines.emplace_back("SHARED_BYTES", std::to_string(shared_bytes(shape, config)));
-  const bool shifted = bytes_of(shape.out, shape.n) % 16 != 0;
-  defines.emplace_back("SHIFTED", shifted ? "1" : "0");
+  defines.emplace_back("SHIFTED", has_whole_rows(shape) ? "0" : "1");
   const std::int64_t along_m = clusters_along_m(shape, config),
                      along_n = clusters_along_n(shape, config);
   std::vector<Argument> given = arguments(shape, along_n);

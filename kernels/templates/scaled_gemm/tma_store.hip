@@ -43,11 +43,11 @@ struct TotalScales {
   }
 };
 
-// Puts `stored_columns` of C, from the tile's column `first` on, to the wave's buffer, where the lane's parts of two
-// rows begin at `rows`.
+// Puts `stored_columns` of C, from the tile's column `first` on, to the wave's buffer, where the lane's part of its
+// first row begins at `row`. Eight rows further, rows of C are as far from a multiple of 16 bytes.
 template <typename Sums>
 GRETA_DEVICE void scale_part(const TotalScales& scales, Sums& totals, u32 product, u32 first,
-                             Out* const (&rows)[2]) {
+                             Out* row) {
   GRETA_UNROLL
   for (u32 c = 0; c < stored_columns; c += 8) {
     float of_columns[1 + (GATE != 0)][2];  // with gates, also of their ups
@@ -70,7 +70,7 @@ GRETA_DEVICE void scale_part(const TotalScales& scales, Sums& totals, u32 produc
         x[j] = gated_value(x[j], up);
 #endif
       }
-      Out* const to = rows[half] + c;
+      Out* const to = row + half * 8 * stored_pitch + c;
 #if SHIFTED
       GRETA_UNROLL
       for (u32 j = 0; j < 2; ++j) to[j] = narrow<Out>(x[j]);
@@ -143,16 +143,14 @@ GRETA_DEVICE void store_tile(const Arguments& args, u8* shared, const Tile& tile
   GRETA_UNROLL
   for (u32 product = 0; product < products; ++product) {
 #if STORE
-    Out* const first_row = row_in(args, tile, buffer + product * 16 * stored_pitch, 0, 0);
-    scale_part(scales, totals, product, 0, {first_row, first_row + 8 * stored_pitch});
+    Out* const rows = buffer + product * 16 * stored_pitch;
+    scale_part(scales, totals, product, 0, row_in(args, tile, rows, 0, 0));
 #else
     const u32 row = row_of_lane(tile, product) - lane_index() / 4;
     GRETA_UNROLL
     for (u32 first = 0; first < part_columns; first += stored_columns) {
       const u32 col = tile.col + first;
-      scale_part(scales, totals, product, first,
-                 {row_in(args, tile, buffer, row, col),
-                  row_in(args, tile, buffer + 8 * stored_pitch, row + 8, col)});
+      scale_part(scales, totals, product, first, row_in(args, tile, buffer, row, col));
       wave_barrier();
       store_part(args, tile, buffer, row, col);
       wave_barrier();

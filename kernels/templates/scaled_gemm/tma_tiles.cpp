@@ -40,6 +40,10 @@ bool folds_in_cluster(const Config& config) {
   return config["FOLD"] == 2;
 }
 
+bool has_whole_rows(const Shape& shape) {
+  return bytes_of(shape.out, shape.n) % 16 == 0;
+}
+
 std::int64_t shared_bytes(const Shape& shape, const Config& config) {
   const std::int64_t bm = config["BM"], bn = config["BN"], stages = config["STAGES"];
   const bool whole = config["STORE"] != 0;
@@ -111,8 +115,8 @@ std::optional<Config> config_of_tile(const Shape& shape, const DeviceInfo& devic
   if (!has_registers(shape, config)) config.value("SUMS") = 1;
   if (!has_registers(shape, config) || !has_blocks(shape, config)) return std::nullopt;
   // Threads would store few columns at a time.
-  const bool whole_rows = bytes_of(shape.out, shape.n) % 16 == 0;
-  if (stores_narrow(shape, config) && whole_rows && split == 1) config.value("STORE") = 1;
+  if (stores_narrow(shape, config) && has_whole_rows(shape) && split == 1)
+    config.value("STORE") = 1;
   if (tile.bm > warpgroup_rows && too_high(shape, tile.bm)) return std::nullopt;
   if (shape.gated() && tile.bn < 16) return std::nullopt;
   const std::int64_t count = clusters_along_m(shape, config) * clusters_along_n(shape, config);

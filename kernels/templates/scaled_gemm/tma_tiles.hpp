@@ -20,6 +20,8 @@ int cluster_of(const Config& config);
 std::int64_t tile_columns(const Shape& shape, const Config& config);
 /// Returns whether threads, with STORE=0, store 32 of a tile's many columns at a time, not 64.
 bool stores_narrow(const Shape& shape, const Config& config);
+/// Returns whether all rows of C begin at multiples of 16 bytes.
+bool has_whole_rows(const Shape& shape);
 /// Returns whether the workgroups that share k are a cluster.
 bool folds_in_cluster(const Config& config);
 /// Returns the bytes of dynamic shared memory, as tma.hip has them.

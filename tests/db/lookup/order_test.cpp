@@ -165,27 +165,6 @@ TEST_F(LookupOrder, WhereTheDefaultWonItIsThisProblemsDefault) {
   EXPECT_EQ(lookup.find(near).config, plain_config(1));  // the problem itself: as certified
 }
 
-TEST_F(LookupOrder, WinnersThatGainLittleServeNoOtherShapeWhereNothingIsPredicted) {
-  const Operation& softmax = built_in("softmax");
-  const auto of = [](std::int64_t rows) {
-    return Problem{"softmax", DType::f16, DType::f16, {}, {{"rows", rows}, {"cols", 4096}}};
-  };
-  const Config narrow{"held", {{"THREADS", 128}, {"ROWS", 1}, {"VEC", 2}, {"STAY", 0}}};
-  for (const double gain : {1.04, 1.06}) {
-    test::Databases databases;
-    auto result = winner(of(4096), here_, narrow);
-    result.winner.default_us = 20;
-    result.winner.speedup = gain + 0.01;
-    result.winner.speedup_low = gain;
-    databases.add(result);
-    const auto lookup = databases.open(here_);
-    EXPECT_EQ(lookup.find(of(4096)).config, narrow);
-    EXPECT_EQ(lookup.find(of(4000)).origin, LookupOrigin::nearest_shape);
-    EXPECT_EQ(lookup.find(of(4000)).config,
-              gain > 1.05 ? narrow : softmax.default_config(of(4000), here_));
-  }
-}
-
 TEST_F(LookupOrder, LengthsOfABucketShareTheirAnswerUnlessOneIsRecorded) {
   databases_.add(winner(gemm(64, 64, 64), here_, plain_config(1)));
   databases_.add(winner(gemm(128, 64, 64), here_, plain_config(2)));

@@ -1,0 +1,64 @@
+// Protects: of operations that are never predicted, a winner that gains little over the default
+// serves no problem of another shape, which has its own default. Other winners do.
+#include <gtest/gtest.h>
+
+#include "tests/catalog.hpp"
+#include "tests/db/lookup/lookup_fixture.hpp"
+
+namespace greta::test::carried_test {
+namespace {
+
+class CarriedWinners : public ::testing::Test {
+ protected:
+  static Problem softmax(std::int64_t rows, std::int64_t cols) {
+    return {"softmax", DType::f16, DType::f16, {}, {{"rows", rows}, {"cols", cols}}};
+  }
+  /// Returns the answer where the only winner is this one, with a speedup of at least `low`.
+  Answer answer(const Problem& asked, StoredWinner known, double low) const {
+    test::Databases databases;
+    known.winner.default_us = 20;
+    known.winner.speedup = low + 0.01;
+    known.winner.speedup_low = low;
+    known.winner.speedup_high = low + 0.02;
+    databases.add(known);
+    return databases.open(here_).find(asked);
+  }
+
+  const DeviceInfo here_ = test::card("gfx942", "aa");
+  const Config narrow_{"held", {{"THREADS", 128}, {"ROWS", 1}, {"VEC", 2}, {"STAY", 0}}};
+};
+
+TEST_F(CarriedWinners, OneThatGainsLittleServesItsBucketAlone) {
+  const StoredWinner known = test::winner(softmax(4096, 4096), here_, narrow_);
+  for (const std::int64_t rows : {4096, 4000}) {
+    const Answer own = answer(softmax(rows, 4096), known, 1.04);
+    EXPECT_EQ(own.config, narrow_) << rows;
+    EXPECT_TRUE(own.speedup) << rows;
+  }
+  const Problem other = softmax(4096, 4000);
+  const Answer little = answer(other, known, 1.04), much = answer(other, known, 1.06);
+  EXPECT_EQ(little.origin, LookupOrigin::nearest_shape);
+  EXPECT_EQ(little.config, built_in("softmax").default_config(other, here_));
+  EXPECT_FALSE(little.speedup);  // of a configuration that is not the answer
+  EXPECT_FALSE(little.time);
+  EXPECT_EQ(much.config, narrow_);
+  EXPECT_EQ(much.speedup->low, 1.06);
+}
+
+TEST_F(CarriedWinners, WithoutARatioToTheDefaultItServesOthers) {
+  test::Databases databases;
+  StoredWinner known = test::winner(softmax(4096, 4096), here_, narrow_);
+  known.winner.default_us = 0;  // the default failed
+  databases.add(known);
+  EXPECT_EQ(databases.open(here_).find(softmax(4096, 4000)).config, narrow_);
+}
+
+TEST_F(CarriedWinners, OfPredictedOperationsTheyServeOthers) {
+  const StoredWinner known = test::winner(test::gemm(96, 64, 64), here_, test::plain_config(1));
+  const Answer other = answer(test::gemm(64, 64, 64), known, 1.01);
+  EXPECT_EQ(other.origin, LookupOrigin::nearest_shape);
+  EXPECT_EQ(other.config, test::plain_config(1));
+}
+
+}  // namespace
+}  // namespace greta::test::carried_test
