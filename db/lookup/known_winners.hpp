@@ -29,7 +29,7 @@ class KnownWinners {
     LookupOrigin origin = LookupOrigin::exact;
     bool other_shape = false;
     bool implies_default = false;  ///< it gains too little: `usable` is the problem's default
-    bool forbids_more = false;  ///< of the problem without its permissions
+    bool forbids_more = false;     ///< of the problem without its permissions
     DatabaseLevel level = DatabaseLevel::own;
     std::filesystem::path database;
   };

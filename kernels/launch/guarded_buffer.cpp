@@ -12,6 +12,17 @@ namespace greta::kernels {
 namespace {
 
 constexpr std::size_t guard_bytes = 64 * 1024;
+constexpr std::size_t most_page = 16 * 1024;  // larger ones are not fenced
+constexpr std::size_t widest_load = 16;
+
+/// Returns whether an access of a kernel to closed pages is a fault that the device reports.
+bool reports_faults(const DeviceInfo& device) {
+  return device.is_cpu() && device.language == Language::hip && Fence::page() <= most_page;
+}
+
+constexpr std::size_t next_multiple(std::size_t value, std::size_t step) {
+  return (value + step - 1) / step * step;
+}
 
 constexpr std::size_t whole_words(std::size_t bytes) {
   return bytes / 4 * 4;
@@ -32,7 +43,8 @@ std::uint32_t guard_pattern_of(std::uint64_t address, GuardValues values) {
 std::optional<std::size_t> first_damage(const std::vector<std::byte>& bytes, std::size_t offset,
                                         std::uint32_t pattern) {
   if (bytes.empty()) return std::nullopt;
-  constexpr std::size_t words = guard_bytes / 4 + 256 / 4 + 2;
+  constexpr std::size_t longest = guard_bytes + 256 + most_page;
+  constexpr std::size_t words = longest / 4 + 2;
   const std::vector<std::uint32_t> intact_words(words, pattern);
   const auto* intact = reinterpret_cast<const std::byte*>(intact_words.data()) + offset % 4;
   if (bytes.size() <= (words - 1) * 4 && std::memcmp(bytes.data(), intact, bytes.size()) == 0)
@@ -47,32 +59,52 @@ std::optional<std::size_t> first_damage(const std::vector<std::byte>& bytes, std
 }  // namespace
 
 Result<GuardedBuffer> GuardedBuffer::create(Device& device, std::size_t bytes, GuardValues values,
-                                            std::size_t offset) {
+                                            std::size_t offset, Bounds bounds) {
   // Fills write whole words. What the first and the last word have beyond the bytes belongs to the
   // guard.
   const bool watched = device.info().watches_bounds;
+  const bool fenced = !watched && bounds == Bounds::fenced && reports_faults(device.info());
   GuardedBuffer guarded;
   guarded.bytes_ = bytes;
   guarded.start_ = (watched ? 0 : guard_bytes) + offset;
   const std::size_t after = guarded.start_ + bytes;
   const std::size_t first_words = offset % 4 == 0 ? 0 : whole_words(offset) + 4;
-  const std::size_t total =
-      watched ? std::max(after, first_words) : whole_words(after + 3) + guard_bytes;
+  const std::size_t total = watched
+                                ? std::max(after, first_words)
+                                : whole_words(after + 3) + guard_bytes + (fenced ? most_page : 0);
   auto buffer = device.allocate(total);
   if (!buffer) return buffer.failure();
   guarded.buffer_ = *std::move(buffer);
   if (watched) return guarded;
   guarded.guarded_ = true;
+  guarded.end_ = total;
+  if (fenced) guarded.move_to_page();
   guarded.guard_pattern_ = guard_pattern_of(guarded.buffer_->address(), values);
   auto stream = device.create_stream();
   if (!stream) return stream.failure();
-  const std::size_t start = whole_words(guarded.start_ + 3), end = whole_words(after);
+  const std::size_t start = whole_words(guarded.start_ + 3);
+  const std::size_t end = whole_words(guarded.start_ + bytes);
   for (const auto& [first, last] : {std::pair{std::size_t{0}, start}, {end, total}}) {
     auto filled = (*stream)->fill(*guarded.buffer_, first, last - first, guarded.guard_pattern_);
     if (!filled) return filled.failure();
   }
   if (auto done = (*stream)->synchronize(std::chrono::minutes(1)); !done) return done.failure();
+  if (fenced) guarded.close();
   return guarded;
+}
+
+void GuardedBuffer::move_to_page() {
+  const std::size_t after = buffer_->address() + start_ + bytes_;  // in this process, too
+  const std::size_t whole = next_multiple(after, widest_load);
+  const std::size_t border = next_multiple(whole, Fence::page());
+  start_ += border - whole;
+  end_ = border - buffer_->address();
+}
+
+void GuardedBuffer::close() {
+  std::byte* const memory = buffer_->host();
+  if (memory == nullptr) return;
+  fence_ = Fence({memory + end_, buffer_->size() - end_});
 }
 
 std::uint64_t GuardedBuffer::address() const {
@@ -138,7 +170,7 @@ Result<std::optional<std::string>> GuardedBuffer::first_broken_guard(
     if (!guarded.guarded_) continue;
     const std::size_t end = guarded.start_ + guarded.bytes_;
     zones[i].before.resize(guarded.start_);
-    zones[i].after.resize(guarded.buffer_->size() - end);
+    zones[i].after.resize(guarded.end_ - end);
     parts.push_back({guarded.buffer_.get(), 0, zones[i].before});
     parts.push_back({guarded.buffer_.get(), end, zones[i].after});
   }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "runtime/device/device.hpp"
+#include "runtime/device/system/fence.hpp"
 
 namespace greta::kernels {
 
@@ -17,6 +18,13 @@ enum class GuardValues {
   nan,     ///< NaN in every floating-point type, negative in i32
   finite,  ///< a moderate number in every type, for operands where NaN may be the expected result
   one,     ///< 1 in i32, which as a number of rows or an id has an effect that is seen
+};
+
+/// How accesses past the end of a buffer are found.
+enum class Bounds {
+  guarded,  ///< by what a write leaves in the guard zone, which a read does not show
+  fenced,   ///< where kernels run on this process's processors, also by a fault of any access from
+            ///< the next multiple of 16 bytes on; the first byte is `offset` after such a one then
 };
 
 /// What outputs and workspaces contain before a checked launch: NaN in f32 and, per half, in f16
@@ -31,8 +39,8 @@ class GuardedBuffer {
  public:
   /// The first byte is `offset` bytes after a multiple of 256.
   static Result<GuardedBuffer> create(Device& device, std::size_t bytes,
-                                      GuardValues values = GuardValues::nan,
-                                      std::size_t offset = 0);
+                                      GuardValues values = GuardValues::nan, std::size_t offset = 0,
+                                      Bounds bounds = Bounds::guarded);
 
   std::uint64_t address() const;  ///< of byte 0
   std::size_t size() const { return bytes_; }
@@ -51,11 +59,18 @@ class GuardedBuffer {
       Device& device, std::span<const std::pair<const GuardedBuffer*, std::string>> named);
 
  private:
+  /// Moves the bytes up, so that as few as possible lie between them and the border of a page.
+  void move_to_page();
+  /// Closes the pages after that border.
+  void close();
+
   std::size_t bytes_ = 0;
   std::size_t start_ = 0;            ///< of byte 0 in the allocation
+  std::size_t end_ = 0;              ///< of the zone after the last byte
   bool guarded_ = false;             ///< has the zones
   std::uint32_t guard_pattern_ = 0;  ///< contents of the zones
   std::unique_ptr<Buffer> buffer_;
+  Fence fence_;  ///< goes before the memory does
 };
 
 }  // namespace greta::kernels

@@ -46,13 +46,14 @@ std::vector<Gap> gaps_of(const TensorSpec& spec) {
 
 }  // namespace
 
-Result<Operands> Operands::create(Device& device, const std::vector<TensorSpec>& specs) {
+Result<Operands> Operands::create(Device& device, const std::vector<TensorSpec>& specs,
+                                  Bounds bounds) {
   Operands operands;
   operands.specs_ = specs;
   operands.kept_.resize(specs.size());
   for (const auto& spec : specs) {
     const auto offset = bytes_of(spec.dtype, static_cast<std::size_t>(spec.offset));
-    auto buffer = GuardedBuffer::create(device, spec.bytes(), guard_values(spec), offset);
+    auto buffer = GuardedBuffer::create(device, spec.bytes(), guard_values(spec), offset, bounds);
     if (!buffer) return buffer.failure();
     operands.buffers_.push_back(*std::move(buffer));
   }

@@ -18,7 +18,8 @@ namespace greta::kernels {
 /// tensors (GuardValues).
 class Operands {
  public:
-  static Result<Operands> create(Device& device, const std::vector<TensorSpec>& specs);
+  static Result<Operands> create(Device& device, const std::vector<TensorSpec>& specs,
+                                 Bounds bounds = Bounds::guarded);
 
   const std::vector<TensorSpec>& specs() const { return specs_; }
   std::uint64_t address(std::size_t tensor) const;

@@ -87,7 +87,7 @@ TEST(RandomProblems, AreOftenOfWholeVectors) {
                                    [](const auto& dim) { return dim.second % 8 == 0; });
     even += whole && problem.attributes.empty();
   }
-  EXPECT_GT(even, 30);
+  EXPECT_GT(even, 25);
 }
 
 /// The remainder after a loop's rounds of four blocks has code of its own. Rows of weights in

@@ -8,9 +8,13 @@
 
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
+#include <memory>
+#include <utility>
 
 #include "kernels/launch/operands.hpp"
 #include "kernels/launch/prepared_plan.hpp"
+#include "runtime/device/backend.hpp"
 #include "tests/kernels/plan_runner.hpp"
 #include "tests/layers.hpp"
 
@@ -221,6 +225,42 @@ TEST(GuardedBuffer, PoisonIsNaNToTheLastByte) {
     for (std::size_t i = 0; i < bytes; ++i) EXPECT_EQ(data[i], std::byte(i < 4 ? 7 : 0xFF));
     EXPECT_EQ(buffer.broken_guard(device, "it").value(), std::nullopt) << bytes;
   }
+}
+
+TEST(GuardedBuffer, FencedOnesEndAtTheBorderOfAPage) {
+  const auto device = open_device("hip-host:0", {}).value();
+  for (const std::size_t bytes : {1U, 16U, 100U, 4096U, 5000U}) {
+    for (const std::size_t offset : {0U, 2U, 8U}) {
+      GuardedBuffer buffer =
+          GuardedBuffer::create(*device, bytes, GuardValues::nan, offset, Bounds::fenced).value();
+      const std::uint64_t end = buffer.address() + bytes;
+      EXPECT_EQ(buffer.address() % 16, offset);
+      EXPECT_LT((Fence::page() - end % Fence::page()) % Fence::page(), 16);
+      std::vector<std::byte> data(bytes, std::byte{7}), back(bytes);
+      buffer.upload(*device, data).value();
+      buffer.download(*device, back).value();
+      EXPECT_EQ(back, data);
+      EXPECT_EQ(buffer.broken_guard(*device, "it").value(), std::nullopt);
+    }
+  }
+}
+
+TEST(GuardedBuffer, AFenceClosesWholePagesWhileItLives) {
+  const std::size_t page = Fence::page();
+  const std::unique_ptr<std::byte, decltype(&std::free)> owned(
+      static_cast<std::byte*>(std::aligned_alloc(page, 3 * page)), &std::free);
+  std::byte* const memory = owned.get();
+  {
+    Fence fence({memory + 1, 3 * page - 1});
+    ASSERT_TRUE(fence.closed());
+    const Fence moved = std::move(fence);
+    EXPECT_TRUE(moved.closed());
+    memory[page - 1] = std::byte{2};  // of the first page, which is not closed as a whole
+    EXPECT_DEATH({ *const_cast<volatile std::byte*>(memory + page) = std::byte{1}; }, "");
+  }
+  memory[page] = std::byte{1};
+  EXPECT_EQ(memory[page], std::byte{1});
+  EXPECT_FALSE(Fence({memory + 1, page}).closed());
 }
 
 }  // namespace

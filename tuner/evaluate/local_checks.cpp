@@ -132,7 +132,7 @@ Result<void> LocalEvaluator::check_others(const Problem& problem, const Config& 
     drawn.divisions.clear();
     if (style != InputStyle::plain && variant.divisions)
       drawn.divisions = variant.divisions(operation.shape(other), config);
-    auto load = Workload::create(*open_->device, operation, other);
+    auto load = Workload::create(*open_->device, operation, other, Bounds::fenced);
     if (!load) return load.failure();
     if (auto set = load->set_inputs(*open_->device, drawn, style); !set) return set.failure();
     const auto prepared = candidate.prepared.with_launches(*open_->device, plan, load->operands());

@@ -97,7 +97,7 @@ Result<Workload*> SmallChecks::workload(Device& device, const Problem& problem,
     return made.seed == seed && made.load->problem() == problem;
   });
   if (known != made_.end()) return known->load.get();
-  auto created = Workload::create(device, operation_, problem);
+  auto created = Workload::create(device, operation_, problem, Bounds::fenced);
   if (!created) return created.failure();
   auto made = std::make_unique<Workload>(*std::move(created));
   auto set = made->set_inputs(device, seed, InputStyle::adversarial, take_host_data(problem, seed));

@@ -7,20 +7,21 @@
 namespace greta::tuner {
 
 Result<Workload> Workload::create(Device& device, const Operation& operation,
-                                  const Problem& problem) {
-  return create(device, operation, problem, operation.tensors(problem));
+                                  const Problem& problem, Bounds bounds) {
+  return create(device, operation, problem, operation.tensors(problem), bounds);
 }
 
 Result<Workload> Workload::create_with_finite_guards(Device& device, const Operation& operation,
                                                      const Problem& problem) {
   auto specs = operation.tensors(problem);
   for (TensorSpec& spec : specs) spec.table = true;
-  return create(device, operation, problem, specs);
+  return create(device, operation, problem, specs, Bounds::guarded);
 }
 
 Result<Workload> Workload::create(Device& device, const Operation& operation,
-                                  const Problem& problem, const std::vector<TensorSpec>& specs) {
-  auto operands = Operands::create(device, specs);
+                                  const Problem& problem, const std::vector<TensorSpec>& specs,
+                                  Bounds bounds) {
+  auto operands = Operands::create(device, specs, bounds);
   if (!operands) return operands.failure();
   Workload workload;
   workload.operation_ = &operation;

@@ -42,8 +42,8 @@ struct AroundLaunch {
 class Workload {
  public:
   /// The operation must outlive the workload.
-  static Result<Workload> create(Device& device, const Operation& operation,
-                                 const Problem& problem);
+  static Result<Workload> create(Device& device, const Operation& operation, const Problem& problem,
+                                 Bounds bounds = Bounds::guarded);
   /// The same with finite numbers around all operands (GuardValues), for kernels that read there.
   static Result<Workload> create_with_finite_guards(Device& device, const Operation& operation,
                                                     const Problem& problem);
@@ -72,7 +72,7 @@ class Workload {
 
  private:
   static Result<Workload> create(Device& device, const Operation& operation, const Problem& problem,
-                                 const std::vector<TensorSpec>& specs);
+                                 const std::vector<TensorSpec>& specs, Bounds bounds);
   Result<void> upload_inputs(Device& device, const InputSeed& seed, InputStyle style);
   /// Throws Error.
   void compute_reference(Device& device);

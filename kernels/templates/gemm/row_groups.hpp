@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
@@ -46,7 +47,7 @@ inline std::int64_t filled_lines(const RowGroups& rows, std::int64_t height) {
   return rows.groups * ceil_div(rows.rows_of_group(), height);
 }
 /// Returns the lines of tiles that have rows, in the mean: of groups with 3/4 to 5/4 of the mean
-/// number of these.
+/// number of these, and no more than are launched.
 inline double expected_lines(const RowGroups& rows, std::int64_t height) {
   if (!rows.grouped()) return static_cast<double>(filled_lines(rows, height));
   constexpr int samples = 16;
@@ -55,7 +56,8 @@ inline double expected_lines(const RowGroups& rows, std::int64_t height) {
   for (int i = 0; i < samples; ++i) {
     lines += std::ceil(mean * (0.75 + 0.5 * (i + 0.5) / samples) / static_cast<double>(height));
   }
-  return lines / samples * static_cast<double>(rows.groups);
+  return std::min(lines / samples * static_cast<double>(rows.groups),
+                  static_cast<double>(launched_lines(rows, height)));
 }
 /// Returns the tiles that have rows, likewise. A Shape is a RowGroups whose products() are columns.
 template <typename Shape>
