@@ -70,10 +70,11 @@ class Compiled : public ::testing::TestWithParam<std::string> {
       if (is_new) seen->second = compile(source, is_default);
       uses_matrix_cores = uses_matrix_cores || seen->second;
     }
-    EXPECT_EQ(uses_matrix_cores,
-              config.variant.starts_with("matrix") || config.variant.starts_with("tma") ||
-                  config.variant.starts_with("tf32x3") || config.variant == "cluster" ||
-                  config.variant == "stream" || config.variant == "warpgroups");
+    EXPECT_EQ(uses_matrix_cores, config.variant.starts_with("matrix") ||
+                                     config.variant.starts_with("tma") ||
+                                     config.variant.starts_with("tf32x3") ||
+                                     config.variant == "cluster" || config.variant == "stream" ||
+                                     config.variant == "digits" || config.variant == "warpgroups");
   }
 
   /// Compiles `each` samples of every variant for which `taken(entry, variant)` holds.
