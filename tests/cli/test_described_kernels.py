@@ -22,7 +22,8 @@ class DescribedKernels(DescribedCase):
 
     def test_a_default_that_constraints_reject_is_named(self):
         self.replace("vector_add.jsonc", '"UNROLL": false}', '"UNROLL": true}')
-        (note,) = self.tuned("--budget", "2")["notes"]
+        notes = self.tuned("--budget", "2")["notes"]  # others are of times that drift, and so on
+        (note,) = (note for note in notes if note.startswith("constraints"))
         self.assertRegex(note, r"^constraints reject all defaults of vector_add here, .*there is nothing to unroll; ")
 
     def test_wrong_results_never_win(self):
