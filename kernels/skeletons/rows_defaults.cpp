@@ -44,15 +44,13 @@ bool roomy(const Shape& s, const DeviceInfo& device, const Config& c) {
                                    : weight_registers(s.operation.registers_beside, held, c);
   // AMD compilers keep values of additive masks and weights in addition to the held elements, and
   // load all weights of a vector at once.
-  const auto& operands = s.tensors;
   const std::int64_t beside =
       device.vendor == "AMD" ? held / 2 + 8 * std::max<std::int64_t>(0, weights_of(s) - 1) : 0;
   // Workgroups that stay load their next rows ahead.
   const std::int64_t ahead = c["STAY"] > 0 ? ceil_div(held * bits_of(s.in), 32) : 0;
   const std::int64_t needed = held + ahead + beside + weights + s.operation.statistic_words + 23;
   // Many scalar loads need additional registers.
-  const bool two = has(operands, "mask") || has(operands, "residual");
-  if (c["VEC"] == 1 && held > 16 && (two || device.vendor == "AMD")) return false;
+  if (c["VEC"] == 1 && held > 16 && (inputs_of(s) > 1 || device.vendor == "AMD")) return false;
   return held <= most_held_by_default(s, device, c["THREADS"]) &&
          needed * c["THREADS"] <= register_file(device);
 }
@@ -90,8 +88,7 @@ std::vector<Config> short_defaults(const Shape& s, const DeviceInfo& device, int
 /// (results/2026-11-30-nvidia-h200-odd-rows).
 std::vector<Config> single_defaults(const Shape& s, const DeviceInfo& device) {
   constexpr std::int64_t shortest = 512, least_threads = 128, most_lanes = 256;
-  const bool two = has(s.tensors, "mask") || has(s.tensors, "residual");
-  const std::int64_t held = two || bits_of(s.in) == 32 ? 16 : 24;
+  const std::int64_t held = inputs_of(s) > 1 || bits_of(s.in) == 32 ? 16 : 24;
   const std::int64_t lanes = next_power(ceil_div(s.cols, held));
   const bool many = s.rows >= 4 * busy_workgroups(device);
   if (!compiled_by_nvrtc(device) || !many || s.cols < shortest || lanes > most_lanes) return {};
