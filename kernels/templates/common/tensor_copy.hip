@@ -8,6 +8,7 @@
 //     arrive()                    one of the arrivals; arrive_at(block) in another block of the cluster
 //     expect(bytes)               the same, and so many bytes are to be copied in this phase
 //     wait(parity)                returns when the phase has ended: the first one has parity 0
+//     ended(parity)               whether it has; may be false though it has
 //   show_barriers()               behind open(), in front of the barrier that others wait at
 //   expect_map(map)               copies with this map are about to start
 //   elected()                     one lane of a whole wave: the compiler knows that it is one
@@ -50,6 +51,7 @@ struct CountedBarrier {
   }
   void expect(u32 bytes) const { greta_host::counted_expect(reinterpret_cast<uint64_t*>(state), bytes); }
   void wait(u32 parity) const { greta_host::counted_wait(reinterpret_cast<uint64_t*>(state), parity); }
+  bool ended(u32) const { return false; }
 };
 
 // The i-th of several barriers in shared memory.
@@ -105,6 +107,19 @@ struct CountedBarrier {
   GRETA_DEVICE void expect(u32 bytes) const {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(address), "r"(bytes)
                  : "memory");
+  }
+  GRETA_DEVICE bool ended(u32 parity) const {
+    u32 result;
+    asm volatile(
+        "{\n"
+        ".reg .pred ended;\n"
+        "mbarrier.try_wait.parity.shared::cta.b64 ended, [%1], %2;\n"
+        "selp.u32 %0, 1, 0, ended;\n"
+        "}"
+        : "=r"(result)
+        : "r"(address), "r"(parity)
+        : "memory");
+    return result != 0;
   }
   GRETA_DEVICE void wait(u32 parity) const {
     asm volatile(

@@ -37,29 +37,32 @@ GRETA_DEVICE u32 selector_of_lane() {
 #endif
 }
 
-// What is subtracted from a pair: the power that holds it and the zero point.
+// What is added to a pair: the power that holds it and the zero point, both negative.
 struct PairZero {
 #if FORMAT == 0 && IN_BF16 && ZEROS
-  u32 power, zero;
+  u32 zero;
 #else
   u32 both;
 #endif
 };
 
-GRETA_DEVICE PairZero pair_zero(u32 zero) {
+// `none`: 0, of which the compiler need not know.
+GRETA_DEVICE PairZero pair_zero(u32 zero, u32 none) {
 #if FORMAT == 6
   return {0};  // there is none
+#elif FORMAT == 0 && IN_F16 && ZEROS
+  // -1024 - zero, and that plus 960
+  return {scaled_sums(zero * 0x10001U | 0x64006400U, 0xbc00bc00U, 0x63808000U)};
 #elif FORMAT == 0 && IN_F16
-  // 1024 + zero, and that less 960
-  return {scaled_differences(zero * 0x10001U | 0x64006400U, 0x3c003c00U, 0x63800000U)};
+  return {0xd480e408U + none};  // -72 and -1032
 #elif FORMAT == 1 && IN_F16
-  return {zero * 0x10001U | 0x64006400U};
+  return {ZEROS ? zero * 0x10001U | 0xe400e400U : 0xe480e480U + none};  // -1152
 #elif FORMAT == 0 && ZEROS
-  return {twice_bf16(128.0f), upper_halves(float(zero), float(zero))};
+  return {upper_halves(-float(zero), -float(zero))};
 #elif FORMAT == 0
-  return {twice_bf16(128.0f + float(zero))};
+  return {0xc308c308U + none};  // -136
 #else
-  return {twice_bf16(float(zero) - 128.0f)};
+  return {twice_bf16(128.0f - float(zero))};
 #endif
 }
 
@@ -81,62 +84,74 @@ GRETA_DEVICE u32 pair_of_weights(u32 word, u32 next, u32 selector, PairZero zero
   // Twice a byte below the byte 0x64, of which the first half keeps the lower four bits and the second
   // one the upper ones, which are sixteen times their integer.
   const u32 large = spread_bytes(word, 0x64646464U, selector) & 0xfff0ff0fU;
-  return scaled_differences(large, 0x2c003c00U, zero.both);
+  return scaled_sums(large, 0x2c003c00U, zero.both);
 #elif FORMAT == 0
   const u32 large = selected(spread_bytes(word, word >> 4, selector), 0x000f000fU, 0x43004300U);
 #if ZEROS
-  return difference(difference(large, zero.power), zero.zero);  // the type need not have the sum
+  return sum_of(sum_of(large, 0xc300c300U), zero.zero);  // the type need not have -128 - zero
 #else
-  return difference(large, zero.both);
+  return sum_of(large, zero.both);
 #endif
 #elif IN_F16
   const u32 flip = ZEROS ? 0U : 0x00800080U;  // from two's complement
   const u32 bytes = (spread_bytes(word, next, selector) & 0x00ff00ffU) ^ flip;
-  return scaled_differences(bytes | 0x64006400U, 0x3c003c00U, zero.both);
+  return scaled_sums(bytes | 0x64006400U, 0x3c003c00U, zero.both);
 #elif ZEROS
   // 128 less than an integer, and than the zero point.
-  return difference(signed_elements(spread_bytes(word, next, selector) ^ 0x00800080U), zero.both);
+  return sum_of(signed_elements(spread_bytes(word, next, selector) ^ 0x00800080U), zero.both);
 #else
   return signed_elements(spread_bytes(word, next, selector));
 #endif
 }
 
-// Where a box has lines of 128 bytes, and from there a chunk of 16. Of rows, `swap` is what chunks of a line are
-// exchanged by. A box of panels is four boxes, each of two units of 16 lines after the other; lanes that share a line
+// Where a box has a line of 128 bytes, and from there a chunk of 16. Of rows, chunks of a line are exchanged. A box
+// of panels is four boxes, each of two units of 16 lines after the other; lanes that share a line
 // read the same chunk, so that eight lines of a wave are neighbours.
 #if PANELS
 constexpr u32 box_line = 512 / 16;  // on average
 GRETA_DEVICE u32 place_of_line(u32 line) { return line / 16 * 512 + line % 16 * 16; }
-GRETA_DEVICE u32 place_of_chunk(u32 chunk, u32) { return chunk / 2 * (BN / 16 * 512) + chunk % 2 * 256; }
+GRETA_DEVICE u32 place_of_chunk(u32 line, u32 chunk) {
+  return line + (chunk / 2 * (BN / 16 * 512) + chunk % 2 * 256);
+}
 #else
 constexpr u32 box_line = 128;
-GRETA_DEVICE u32 place_of_line(u32 line) { return line * 128; }
-GRETA_DEVICE u32 place_of_chunk(u32 chunk, u32 swap) { return (chunk ^ swap) * 16; }
+GRETA_DEVICE u32 place_of_line(u32 line) { return line * 128 + line % 8 * 16; }
+GRETA_DEVICE u32 place_of_chunk(u32 line, u32 chunk) { return line ^ chunk * 16; }
 #endif
 
-// Fragments of k 16 first to 16 (first + count) of a box, from its byte at a lane's line on; the lane's other
-// line is `next_line` lines further. `swap`: see place_of_chunk().
+constexpr u32 chunk_fragments = PACKED_FOURS ? 2 : 1;  // of 16 bytes
+
+// What a lane has of neighbouring fragments of its two lines, as a box has it.
+template <u32 count>
+struct StoredFragments {
+  Words<16> chunk[2][(count + chunk_fragments - 1) / chunk_fragments];
+};
+
+// Loads the chunks of k 16 first to 16 (first + count) of a box, whose line is at byte `line` of shared memory; the
+// lane's other line is `next_line` lines further.
 template <u32 next_line, u32 count>
-GRETA_DEVICE void read_fragments(const u8* line, u32 first, u32 swap, u32 selector,
-                                 const PairZero (&zero)[2], Fragment (&fragment)[count]) {
-  constexpr u32 of_chunk = PACKED_FOURS ? 2 : 1;  // fragments of 16 bytes
+GRETA_DEVICE void load_fragments(const u8* shared, u32 line, u32 first, StoredFragments<count>& stored) {
   GRETA_UNROLL
   for (u32 half = 0; half < 2; ++half) {  // lines
-    Words<16> chunk;
     GRETA_UNROLL
-    for (u32 f = 0; f < count; ++f) {
-      const u32 at = first + f;
-      if (f == 0 || at % of_chunk == 0) {
-        chunk = load_words<16>(line + half * place_of_line(next_line) + place_of_chunk(at / of_chunk, swap));
-      }
-      GRETA_UNROLL
-      for (u32 eight = 0; eight < 2; ++eight) {
-        const u32 word = PACKED_FOURS ? at % 2 * 2 + eight : 2 * eight;
-        const u32 next = PACKED_FOURS ? word : word + 1;
-        fragment[f][2 * eight + half] =
-            pair_of_weights(chunk.word[word], chunk.word[next], selector, zero[half]);
-      }
+    for (u32 c = 0; c < (count + chunk_fragments - 1) / chunk_fragments; ++c) {
+      stored.chunk[half][c] = load_words<16>(shared + place_of_chunk(line, first / chunk_fragments + c) +
+                                             half * place_of_line(next_line));
     }
+  }
+}
+
+// Makes fragments, the first of which is fragment `first` % chunk_fragments of the chunks.
+template <u32 count>
+GRETA_DEVICE void make_fragments(const StoredFragments<count>& stored, u32 first, u32 selector,
+                                 const PairZero (&zeros)[2], Fragment (&fragment)[count]) {
+  GRETA_UNROLL
+  for (u32 i = 0; i < count * 4; ++i) {
+    const u32 at = first % chunk_fragments + i / 4, eight = i % 4 / 2, half = i % 2;
+    const Words<16>& chunk = stored.chunk[half][at / chunk_fragments];
+    const u32 word = PACKED_FOURS ? at % 2 * 2 + eight : 2 * eight;
+    const u32 next = PACKED_FOURS ? word : word + 1;
+    fragment[i / 4][i % 4] = pair_of_weights(chunk.word[word], chunk.word[next], selector, zeros[half]);
   }
 }
 #endif

@@ -94,25 +94,29 @@ GRETA_DEVICE u32 lower_halves(u32 first, u32 second) {
 #if IN_F16
 GRETA_DEVICE u32 twice_f16(float x) { return narrow_f16(x).bits * 0x10001U; }
 
-// x factor - offset of two f16, which the type has.
-GRETA_DEVICE u32 scaled_differences(u32 x, u32 factor, u32 offset) {
+// x factor + added of two f16, which the type has.
+GRETA_DEVICE u32 scaled_sums(u32 x, u32 factor, u32 added) {
 #if defined(GRETA_NVIDIA)
   u32 pair;
-  asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(pair) : "r"(x), "r"(factor), "r"(offset ^ 0x80008000U));
+  asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(pair) : "r"(x), "r"(factor), "r"(added));
   return pair;
 #elif defined(GRETA_AMD)
   typedef _Float16 Two __attribute__((ext_vector_type(2)));
-  const Two pair = __builtin_bit_cast(Two, x) * __builtin_bit_cast(Two, factor) -
-                   __builtin_bit_cast(Two, offset);
+  const Two pair = __builtin_bit_cast(Two, x) * __builtin_bit_cast(Two, factor) +
+                   __builtin_bit_cast(Two, added);
   return __builtin_bit_cast(u32, pair);
 #else
   float half[2];
   for (u32 i = 0; i < 2; ++i) {
     const auto of = [i](u32 pair) { return to_float(f16{u16(pair >> 16 * i)}); };
-    half[i] = of(x) * of(factor) - of(offset);
+    half[i] = of(x) * of(factor) + of(added);
   }
   return narrow_f16(half[0]).bits | u32(narrow_f16(half[1]).bits) << 16;
 #endif
+}
+// x factor - offset.
+GRETA_DEVICE u32 scaled_differences(u32 x, u32 factor, u32 offset) {
+  return scaled_sums(x, factor, offset ^ 0x80008000U);
 }
 GRETA_DEVICE u32 scaled_difference(u32 x, float factor, u32 offset) {
   return scaled_differences(x, twice_f16(factor), offset);

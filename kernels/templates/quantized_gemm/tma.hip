@@ -344,7 +344,7 @@ TMA_KERNEL QUANTIZED_ENTRY(tma)(const In*, const u8* GRETA_READ b, const Scale* 
     Tile tile = {};
     u32 index = find_tile(args, block, blocks, tiles, tile);
     if (index >= tiles) return;
-    Ahead ahead = load_ahead(args, tile, first);
+    Ahead ahead = load_ahead(args, tile, of_slice > 0 ? first : 0);
     while (index < tiles) {
       Tile after = tile;
       index = RESIDENT ? find_tile(args, index + blocks, blocks, tiles, after) : tiles;

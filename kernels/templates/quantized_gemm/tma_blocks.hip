@@ -108,6 +108,47 @@ GRETA_DEVICE void consume(const Arguments& args, u8* memory, SharedMemory shared
   }
   rows.finish(totals);
 }
+#elif FORMAT < 4 && LINE_STAGES > 0
+// Adds the products of a tile's steps, from step `first` on. The sums of two units take turns: those of one are
+// scaled, and the operands of the unit after the next one are made, while the next one is multiplied.
+GRETA_DEVICE void consume(const Arguments& args, u8* memory, SharedMemory shared, Tile tile, Tile,
+                          u32 first, u32 steps, Rings& rings, Ahead&, Sums (&totals)[products]) {
+  if (steps == 0) return;
+  Units units(args, memory, tile, first, rings);
+  Unit unit[2];
+  Sums part[2];
+  units.make(0, unit[0]);
+  rings.rows.filled().wait(rings.rows.parity);
+  start_products<true>(shared, rings.rows.index * TileA::bytes, 0, unit[0].fragment, part[0]);
+  units.make(1, unit[1]);
+  GRETA_NO_UNROLL
+  for (u32 i = 0;; ++i) {
+    const bool more = i + 1 < steps;
+    const u32 start = rings.rows.index * TileA::bytes;
+    GRETA_UNROLL
+    for (u32 u = 0; u < units_of_step; ++u) {
+      const u32 next = u + 1, second = u + 2;
+      claim_sums(totals[0]);  // they are added before the wait
+      wait_for_products<0>();
+      claim_sums(part[u % 2]);
+      if (next < units_of_step) {
+        start_products<true>(shared, start, k_of_unit(next), unit[next % 2].fragment, part[next % 2]);
+      } else {
+        rings.rows.release();
+        rings.rows.next();
+        if (!more) {
+          add_scaled(totals[0], part[u % 2], unit[u % 2].scale);
+          return;
+        }
+        rings.rows.filled().wait(rings.rows.parity);
+        start_products<true>(shared, rings.rows.index * TileA::bytes, 0, unit[0].fragment, part[0]);
+      }
+      add_scaled(totals[0], part[u % 2], unit[u % 2].scale);
+      if (second == units_of_step) units.next_step(first, i, more);
+      if (second < units_of_step || more) units.make(second % units_of_step, unit[u % 2]);
+    }
+  }
+}
 #else
 // Adds the products of a tile's steps, from step `first` on.
 GRETA_DEVICE void consume(const Arguments& args, u8* memory, SharedMemory shared, Tile tile, Tile,

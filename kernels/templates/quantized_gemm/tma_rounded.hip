@@ -7,7 +7,7 @@ constexpr u32 negative_zeros = 0x80008000U;  // whatever is added to them stays 
 // x factor + added of two elements, each rounded once.
 GRETA_DEVICE u32 rounded(u32 x, u32 factor, u32 added) {
 #if IN_F16
-  return scaled_differences(x, factor, added ^ 0x80008000U);
+  return scaled_sums(x, factor, added);
 #elif defined(GRETA_NVIDIA)
   u32 pair;
   asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(pair) : "r"(x), "r"(factor), "r"(added));

@@ -1,0 +1,131 @@
+// Scales and zero points of a lane's two lines (tma_groups.hip), of the groups of a step at once. Those of a line
+// follow each other, so that one load has them where addresses allow it and k is of whole steps.
+#pragma once
+
+constexpr u32 groups_of_step = step / GROUP;
+
+// `count` neighbours of type T, in as few registers as possible.
+template <typename T, u32 count>
+struct Neighbours {
+  static constexpr u32 bytes = count * sizeof(T);
+  u32 word[(bytes + 3) / 4];
+
+  // From an address that is a multiple of their bytes.
+  GRETA_DEVICE void load(const T* from) {
+    if constexpr (bytes == 1) {
+      word[0] = load_byte_now(reinterpret_cast<const u8*>(from));
+    } else {
+#if defined(GRETA_NVIDIA)
+      if constexpr (bytes == 2) {
+        u16 both;
+        asm volatile("ld.global.b16 %0, [%1];" : "=h"(both) : "l"(from));
+        word[0] = both;
+      } else if constexpr (bytes == 4) {
+        asm volatile("ld.global.b32 %0, [%1];" : "=r"(word[0]) : "l"(from));
+      } else {
+        asm volatile("ld.global.v2.b32 {%0, %1}, [%2];" : "=r"(word[0]), "=r"(word[1]) : "l"(from));
+      }
+#else
+      const Words<int(bytes)> words = load_words<int(bytes)>(from);
+      GRETA_UNROLL
+      for (u32 i = 0; i < (bytes + 3) / 4; ++i) word[i] = words.word[i];
+#endif
+    }
+  }
+
+  // One by one; those past the first `left` are 0.
+  GRETA_DEVICE void load_single(const T* from, u32 left) {
+    GRETA_UNROLL
+    for (u32 i = 0; i < (bytes + 3) / 4; ++i) word[i] = 0;
+    GRETA_UNROLL
+    for (u32 i = 0; i < count; ++i) {
+      Neighbours<T, 1> one;
+      one.load(from + smaller(i, left - 1));
+      if (i < left) word[i * sizeof(T) / 4] |= one.word[0] << i * sizeof(T) % 4 * 8;
+    }
+  }
+
+  GRETA_DEVICE u32 bits(u32 i) const {
+    const u32 part = word[i * sizeof(T) / 4] >> i * sizeof(T) % 4 * 8;
+    return part & (sizeof(T) == 1 ? 0xffU : 0xffffU);
+  }
+};
+
+struct StepScales {
+  Neighbours<Scale, groups_of_step> scales[products][2];
+  Neighbours<u8, groups_of_step> zeros[products][2];  // with ZEROS
+
+  GRETA_DEVICE Scale scale(u32 product, u32 group, u32 line) const {
+    const u32 bits = scales[product][line].bits(group);
+#if FORMAT == 6
+    return Scale(bits);
+#else
+    return {u16(bits)};
+#endif
+  }
+  GRETA_DEVICE u32 zero(u32 product, u32 group, u32 line) const {
+    return ZEROS ? zeros[product][line].bits(group) : 0;
+  }
+};
+
+// Goes through the steps of a tile, whose scales it loads.
+struct ScaleCursor {
+  const Scale* scales[products][2];
+  const u8* zeros[products][2];
+  u32 left;       // groups of a line from the next step on
+  bool together;  // a step's are loaded at once
+
+  // Groups past the last one have the scale 0, of mxfp4 the least one: zeros are copied in place of their weights.
+  GRETA_DEVICE void go_to(const Arguments& args, Tile tile, u32 step_index) {
+    const u32 groups = args.k / GROUP, first = step_index * groups_of_step;
+    left = groups - first;
+    together = groups_of_step == 1 ||
+               (args.k % step == 0 && u64(args.weights.scales) % (groups_of_step * sizeof(Scale)) == 0 &&
+                (!ZEROS || u64(args.weights.zeros) % groups_of_step == 0));
+    GRETA_UNROLL
+    for (u32 i = 0; i < products * 2; ++i) {
+      const u64 at = u64(row_of_weights(args, tile, i / 2, i % 2)) * groups + first;
+      scales[i / 2][i % 2] = args.weights.scales + at;
+      if (ZEROS) zeros[i / 2][i % 2] = args.weights.zeros + at;
+    }
+  }
+
+  // Those of the next step.
+  GRETA_DEVICE StepScales load() {
+    StepScales loaded;
+    GRETA_UNROLL
+    for (u32 i = 0; i < products * 2; ++i) {
+      const Scale*& from = scales[i / 2][i % 2];
+      const u8*& zeros_from = zeros[i / 2][i % 2];
+      if (together) {
+        loaded.scales[i / 2][i % 2].load(from);
+        if (ZEROS) loaded.zeros[i / 2][i % 2].load(zeros_from);
+      } else {
+        loaded.scales[i / 2][i % 2].load_single(from, left);
+        if (ZEROS) loaded.zeros[i / 2][i % 2].load_single(zeros_from, left);
+      }
+      from += groups_of_step;
+      if (ZEROS) zeros_from += groups_of_step;
+    }
+    left -= groups_of_step;
+    return loaded;
+  }
+};
+
+// What is loaded of a tile before its turn: the scales of its first step.
+struct Ahead {
+  ScaleCursor cursor;
+  StepScales scales;
+
+  GRETA_DEVICE void load(const Arguments& args, Tile tile, u32 first) {
+    cursor.go_to(args, tile, first);
+    scales = cursor.load();
+  }
+};
+
+// `first`: of a tile's steps, of which there are some.
+GRETA_DEVICE Ahead load_ahead(const Arguments& args, Tile tile, u32 first) {
+  Ahead ahead;
+  ahead.load(args, tile, first);
+  return ahead;
+}
