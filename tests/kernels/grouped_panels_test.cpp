@@ -55,15 +55,15 @@ TEST(GroupedPanels, EqualRowsOfTensorCopies) {
   const DeviceInfo hopper = hopper_of_two_units();
   for (const auto& [key, text] :
        {std::pair{"dtype=f16 out=f16 groups=3 m=70 n=80 k=384",
-                  "tma BM=32 BN=128 GROUPS=2 STAGES=2 SPLIT=1 RESIDENT=0 ROUND=0"},
+                  "tma BM=32 BN=128 GROUPS=2 STAGES=2 SPLIT=1 RESIDENT=0 ROUND=0 SHARES=1"},
         {"dtype=bf16 out=f32 form=masked weights=int8 group=\"64\" zeros=groups groups=3 m=40 "
          "n=144 "
          "k=256",
-         "tma BM=48 BN=128 GROUPS=1 STAGES=3 SPLIT=1 RESIDENT=1 ROUND=0"},
+         "tma BM=48 BN=128 GROUPS=1 STAGES=3 SPLIT=1 RESIDENT=1 ROUND=0 SHARES=1"},
         {"dtype=bf16 out=bf16 weights=mxfp4 epilogue=swiglu groups=4 m=50 n=48 k=160",
-         "tma BM=16 BN=64 GROUPS=1 STAGES=2 SPLIT=1 RESIDENT=0 ROUND=1"},
+         "tma BM=16 BN=64 GROUPS=1 STAGES=2 SPLIT=1 RESIDENT=0 ROUND=1 SHARES=1"},
         {"dtype=f16 out=f16 epilogue=geglu groups=2 m=30 n=112 k=512",
-         "tma BM=32 BN=192 GROUPS=3 STAGES=2 SPLIT=1 RESIDENT=1 ROUND=0"}}) {
+         "tma BM=32 BN=192 GROUPS=3 STAGES=2 SPLIT=1 RESIDENT=1 ROUND=0 SHARES=1"}}) {
     const Problem rows = catalog().read(fmt::format("quantized_grouped_gemm {}", key)).value();
     const Operation& operation = built_in("quantized_grouped_gemm");
     const auto config = operation.space(in_panels(rows), hopper).parse(text);

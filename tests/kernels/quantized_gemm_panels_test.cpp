@@ -124,21 +124,21 @@ TEST(QuantizedGemmPanels, EqualRowsOfClusters) {
 TEST(QuantizedGemmPanels, EqualRowsOfTensorCopies) {
   for (const Case& of : {
            Case{"dtype=f16 out=f16", "m=70 n=208 k=1152",
-                "tma BM=64 BN=128 GROUPS=2 STAGES=2 SPLIT=1 RESIDENT=0 ROUND=0"},
+                "tma BM=64 BN=128 GROUPS=2 STAGES=2 SPLIT=1 RESIDENT=0 ROUND=0 SHARES=1"},
            {"dtype=f16 out=f32 group=\"64\" zeros=groups", "m=100 n=304 k=448",
-            "tma BM=48 BN=128 GROUPS=1 STAGES=3 SPLIT=1 RESIDENT=1 ROUND=0"},
+            "tma BM=48 BN=128 GROUPS=1 STAGES=3 SPLIT=1 RESIDENT=1 ROUND=0 SHARES=1"},
            {"dtype=bf16 out=bf16 group=\"32\" zeros=groups", "m=33 n=400 k=352",
-            "tma BM=32 BN=192 GROUPS=3 STAGES=2 SPLIT=1 RESIDENT=1 ROUND=0"},
+            "tma BM=32 BN=192 GROUPS=3 STAGES=2 SPLIT=1 RESIDENT=1 ROUND=0 SHARES=1"},
            {"dtype=f16 out=f16 weights=int8", "m=70 n=144 k=640",
-            "tma BM=64 BN=128 GROUPS=2 STAGES=3 SPLIT=1 RESIDENT=0 ROUND=0"},
+            "tma BM=64 BN=128 GROUPS=2 STAGES=3 SPLIT=1 RESIDENT=0 ROUND=0 SHARES=1"},
            {"dtype=bf16 out=f32 weights=mxfp4", "m=40 n=80 k=416",
-            "tma BM=32 BN=64 GROUPS=1 STAGES=2 SPLIT=1 RESIDENT=1 ROUND=1"},
+            "tma BM=32 BN=64 GROUPS=1 STAGES=2 SPLIT=1 RESIDENT=1 ROUND=1 SHARES=1"},
            {"dtype=f16 out=f16 math=rounded_weights epilogue=bias", "m=40 n=272 k=512",
-            "tma BM=32 BN=256 GROUPS=2 STAGES=2 SPLIT=1 RESIDENT=0 ROUND=1"},
+            "tma BM=32 BN=256 GROUPS=2 STAGES=2 SPLIT=1 RESIDENT=0 ROUND=1 SHARES=1"},
            {"dtype=bf16 out=f32 epilogue=swiglu", "m=40 n=144 k=384",
-            "tma BM=32 BN=128 GROUPS=1 STAGES=2 SPLIT=1 RESIDENT=1 ROUND=0"},
+            "tma BM=32 BN=128 GROUPS=1 STAGES=2 SPLIT=1 RESIDENT=1 ROUND=0 SHARES=1"},
            {"dtype=f16 out=f16 weights=int8 epilogue=swiglu", "m=20 n=112 k=256",
-            "tma BM=16 BN=128 GROUPS=2 STAGES=2 SPLIT=1 RESIDENT=0 ROUND=0"},
+            "tma BM=16 BN=128 GROUPS=2 STAGES=2 SPLIT=1 RESIDENT=0 ROUND=0 SHARES=1"},
        }) {
     expect_equal_of_hopper(of);
   }

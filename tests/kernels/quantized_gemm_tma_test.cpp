@@ -296,7 +296,7 @@ Problem problem_of(const Case& c) {
 
 void expect_right(const Problem& problem, const std::string& config) {
   const auto parsed =
-      built_in(problem.op).space(problem, hopper_of_two_units()).parse("tma SPLIT=1 " + config);
+      built_in(problem.op).space(problem, hopper_of_two_units()).parse("tma SPLIT=1 SHARES=1 " + config);
   ASSERT_TRUE(parsed) << parsed.failure().message;
   expect_right_of_hopper(problem, *parsed, kernels::InputStyle::plain, 1);
   expect_right_of_hopper(problem, *parsed, kernels::InputStyle::adversarial, 2);
@@ -314,12 +314,12 @@ TEST_P(QuantizedGemmTma, IsRightWithRoundedWeights) {
   const bool mxfp4 = GetParam().weights == std::string_view("mxfp4");
   const auto space = [&] { return built_in(problem.op).space(problem, hopper_of_two_units()); };
   if (mxfp4 && problem.dtype == DType::bf16) return expect_right(problem, config);
-  const auto refused = space().parse("tma SPLIT=1 " + config);
+  const auto refused = space().parse("tma SPLIT=1 SHARES=1 " + config);
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.failure().message.find("math"), std::string::npos) << refused.failure().message;
   problem.attributes.emplace_back("math", "rounded_weights");
   if (!mxfp4) return expect_right(problem, config);
-  EXPECT_FALSE(space().parse("tma SPLIT=1 " + config)) << "f16 does not have its range";
+  EXPECT_FALSE(space().parse("tma SPLIT=1 SHARES=1 " + config)) << "f16 does not have its range";
 }
 
 TEST(QuantizedGemmTmaProblems, RandomOnesAreRightOnAdversarialInputs) {

@@ -13,28 +13,34 @@
 // the tile's sums with it, in f32: tma_groups.hip and tma_blocks.hip. With ROUND, weights are scaled and
 // rounded to A's type before they are multiplied, and products of all k are one sum. With RESIDENT, a
 // workgroup computes tiles until there are none left. SPLIT workgroups, a cluster, share K, and each adds
-// up a share of the tile's rows.
+// up a part of the tile's rows. In a workgroup, GROUPS warpgroups have every SHARES-th box of weights, so that
+// others multiply while these make operands. Each share of a workgroup has sums of its own, a slice.
 
 #if !defined(BM) || !defined(BN) || !defined(GROUPS) || !defined(STAGES) || !defined(SPLIT) || \
-    !defined(RESIDENT) || !defined(ROUND) || !defined(WAVE) || !defined(SHARED_BYTES) || \
-    !defined(LINE_STAGES) || !defined(LINE_BYTES)
-#error "BM BN GROUPS STAGES SPLIT RESIDENT ROUND WAVE SHARED_BYTES LINE_{STAGES,BYTES} must be defined"
+    !defined(RESIDENT) || !defined(ROUND) || !defined(SHARES) || !defined(WAVE) ||          \
+    !defined(SHARED_BYTES) || !defined(LINE_STAGES) || !defined(LINE_BYTES)
+#error "BM BN GROUPS STAGES SPLIT RESIDENT ROUND SHARES WAVE SHARED_BYTES LINE_{STAGES,BYTES} must be defined"
 #endif
 #if BM % 8 != 0 || BN % (GROUPS * 64) != 0 || STAGES < 2 || (LINE_STAGES != 0 && LINE_STAGES < 2) || \
     (SPLIT > 1 && (RESIDENT || BM % SPLIT != 0))
 #error "BM is of eights, GROUPS divide BN into 64s, SPLIT divides BM and needs RESIDENT=0"
 #endif
+#if SHARES > 1 && (RESIDENT || ROUND || STAGES < 4)
+#error "SHARES need RESIDENT=0, ROUND=0 and four STAGES"
+#endif
 
-#define THREADS (GROUPS * 4 * WAVE)  // of the warpgroups
+#define WARPGROUPS (SHARES * GROUPS)
+#define THREADS (WARPGROUPS * 4 * WAVE)  // of the warpgroups
 // Registers are handed over between whole warpgroups.
-#define COPIERS (GROUPS == 1 ? WAVE : 4 * WAVE)
+#define COPIERS (WARPGROUPS == 1 ? WAVE : 4 * WAVE)
+#define SLICES (SPLIT * SHARES)
 
 #include "common/partial_barrier.hip"
 #include "common/tensor_copy.hip"
 #include "common/warpgroup_matrix.hip"
 #include "quantized_gemm/fragments.hip"
 #include "quantized_gemm/groups.hip"
-#if SPLIT > 1 && (GATED || GROUPED)
+#if SLICES > 1 && (GATED || GROUPED)
 #error "gates and groups have no slices"
 #endif
 #if SPLIT > 1
@@ -49,7 +55,7 @@
 static_assert(WAVE == wave_size, "WAVE is the size of a wave");
 
 constexpr u32 few_registers = 24;
-constexpr u32 many_registers = GROUPS == 2 ? 240 : 160;
+constexpr u32 many_registers = WARPGROUPS == 2 ? 240 : WARPGROUPS == 3 ? 160 : 112;
 
 constexpr u32 step = 128;                    // k of a stage of A
 constexpr u32 products = BN / GROUPS / 64;   // of a warpgroup
@@ -77,12 +83,13 @@ constexpr u32 lines_start = STAGES * TileA::bytes;
 constexpr u32 rings_end = lines_start + LINE_STAGES * line_box;
 
 // C goes through shared memory: the 64 columns of a warpgroup's product, some rows at a time, so that neighbouring
-// lanes store whole lines of memory; with SPLIT the whole tile.
+// lanes store whole lines of memory; of slices the whole tiles.
 constexpr u32 unit = 16 / sizeof(Out);
 constexpr u32 stored_rows = BM % 32 == 0 ? 32 : BM % 16 == 0 ? 16 : 8;
 constexpr u32 stored_pitch = 64 + unit;
-constexpr u32 stored_bytes = SPLIT > 1 ? 0 : stored_rows * stored_pitch * sizeof(Out);  // of a warpgroup
-constexpr u32 tile_pitch = BN + 4, tile_bytes = SPLIT > 1 ? BM * tile_pitch * 4 : 0;
+constexpr u32 stored_bytes = SLICES > 1 ? 0 : stored_rows * stored_pitch * sizeof(Out);  // of a warpgroup
+constexpr u32 tile_pitch = BN + 4, tile_floats = BM * tile_pitch;
+constexpr u32 tile_bytes = SLICES > 1 ? SHARES * tile_floats * 4 : 0;
 constexpr u32 stored_start = rings_end > tile_bytes ? rings_end : tile_bytes;
 constexpr u32 barriers_start = stored_start + GROUPS * stored_bytes;
 static_assert(barriers_start + (STAGES + LINE_STAGES) * 2 * 8 == SHARED_BYTES, "as tma.cpp has it");
@@ -98,6 +105,12 @@ struct Ring {
   GRETA_DEVICE void next() {
     index = index + 1 == count ? 0 : index + 1;
     parity ^= index == 0 ? 1 : 0;
+  }
+  // The same as next() so many times, `count` at most.
+  GRETA_DEVICE void skip(u32 buffers) {
+    index += buffers;
+    parity ^= index >= count ? 1 : 0;
+    if (index >= count) index -= count;
   }
   // One thread.
   GRETA_DEVICE void open() const {
@@ -225,17 +238,21 @@ GRETA_DEVICE void produce(const Arguments& args, SharedMemory shared, const Tens
   }
 }
 
+// A wave's share of K, and its warpgroup among those of the share.
+GRETA_DEVICE u32 share_of_wave() { return SHARES == 1 ? 0 : wave_index() / (4 * GROUPS); }
+GRETA_DEVICE u32 group_of_wave() { return SHARES == 1 ? wave_index() / 4 : wave_index() / 4 % GROUPS; }
+
 // The column of the tile that a lane's first line of a product is of. The second line is of the column eight
 // further, or with gates of the same one. Places are asked for in each step, without the shuffle of
 // warpgroup_index().
 GRETA_DEVICE u32 column_of_lane(u32 product) {
-  return (wave_index() / 4 * products + product) * product_cols + wave_index() % 4 * wave_cols +
+  return (group_of_wave() * products + product) * product_cols + wave_index() % 4 * wave_cols +
          lane_index() / 4;
 }
 
 // The first line of a product in shared memory that this lane has; the other one is next_line further.
 GRETA_DEVICE u32 line_of_lane(u32 product) {
-  return column_of_lane(product) + (GATED ? wave_index() / 4 * next_line : 0);
+  return column_of_lane(product) + (GATED ? group_of_wave() * next_line : 0);
 }
 
 // The row of weights of a lane's line; those past the last one repeat it.
@@ -344,19 +361,26 @@ TMA_KERNEL QUANTIZED_ENTRY(tma)(const In*, const u8* GRETA_READ b, const Scale* 
     Tile tile = {};
     u32 index = find_tile(args, block, blocks, tiles, tile);
     if (index >= tiles) return;
-    Ahead ahead = load_ahead(args, tile, of_slice > 0 ? first : 0);
+    const u32 before = share_of_wave() * steps_of_box;  // steps of the slice before those of the share
+    Ahead ahead = load_ahead(args, tile, before < of_slice ? first + before : 0);
     while (index < tiles) {
       Tile after = tile;
       index = RESIDENT ? find_tile(args, index + blocks, blocks, tiles, after) : tiles;
       Sums totals[products] = {};
       consume(args, shared, memory, tile, after, first, of_slice, rings, ahead, totals);
-#if SPLIT > 1
+#if SLICES > 1
       partial_sync<THREADS>(1);  // all are done with the rings, where sums go
       float* const sums = reinterpret_cast<float*>(shared);
-      put_sums(sums, totals);
+      put_sums(sums + share_of_wave() * tile_floats, totals);
+#if SPLIT > 1
       cluster_barrier();
+#else
+      partial_sync<THREADS>(1);
+#endif
       add_slices(args, sums, tile);
+#if SPLIT > 1
       cluster_barrier_relaxed();  // others may still read this block's sums
+#endif
 #else
       store_tile(args, reinterpret_cast<Out*>(shared + stored_start + warpgroup_index() * stored_bytes),
                  tile, totals);

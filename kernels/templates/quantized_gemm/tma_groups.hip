@@ -41,7 +41,7 @@ GRETA_DEVICE void zeros_of_group(const StepScales& scales, u32 product, u32 grou
 
 GRETA_DEVICE void leave_box(Rings& rings) {
   rings.lines.release();
-  rings.lines.next();
+  rings.lines.skip(SHARES);
 }
 
 #if ROUND
@@ -146,12 +146,25 @@ struct Pieces {
   }
 };
 
-// Adds the products of a tile's steps, from step `first` on, whose first scales are `ahead`. These are those of
-// the tile `after` it then.
+// The number of `steps` that are in a share's boxes.
+GRETA_DEVICE u32 steps_of_share(u32 steps, u32 share) {
+  constexpr u32 turn = SHARES * steps_of_box;
+  const u32 before = share * steps_of_box, rest = steps % turn;
+  return steps / turn * steps_of_box + (rest > before ? smaller(rest - before, steps_of_box) : 0);
+}
+
+// Adds the products of a tile's steps, from step `first` on, that are in the share's boxes; its first scales are
+// `ahead`. These are those of the tile `after` it then.
 GRETA_DEVICE void consume(const Arguments& args, u8* memory, SharedMemory shared, Tile tile, Tile after,
                           u32 first, u32 steps, Rings& rings, Ahead& ahead, Sums (&totals)[products]) {
-  if (steps == 0) return;
-  constexpr u32 units = groups_of_step * products;
+  constexpr u32 units = groups_of_step * products, of_others = (SHARES - 1) * steps_of_box;
+  const u32 share = share_of_wave();
+  u32 left = steps_of_share(steps, share);
+  if (left == 0) return;
+  if (SHARES > 1) {
+    rings.lines.skip(share);
+    rings.rows.skip(share * steps_of_box);
+  }
   // What the compiler does not know: it moves nothing out of the branch, behind the wait for products.
   const bool always = args.n != 0;
   Pieces all(args, memory);
@@ -161,7 +174,7 @@ GRETA_DEVICE void consume(const Arguments& args, u8* memory, SharedMemory shared
   all.load(0, 0, 0, 0);
   all.begin_group(0, 0, 0, ahead.scales);
   GRETA_NO_UNROLL
-  for (u32 left = steps;;) {
+  for (;;) {
     GRETA_UNROLL
     for (u32 of_box = 0; of_box < steps_of_box; ++of_box) {
       const u32 at = of_box * step_fragments;
@@ -177,6 +190,7 @@ GRETA_DEVICE void consume(const Arguments& args, u8* memory, SharedMemory shared
                                 scale_value(scales.scale(product, group, 1))};
         if (u == 0) {
           if (last) ahead.cursor.go_to(args, after, first);
+          if (SHARES > 1 && leaves && !last) ahead.cursor.skip(of_others);
           ahead.scales = ahead.cursor.load();
         }
         if (next < units) {
@@ -197,7 +211,7 @@ GRETA_DEVICE void consume(const Arguments& args, u8* memory, SharedMemory shared
         claim_sums(part);
         if (next == units) {
           rings.rows.release();
-          rings.rows.next();
+          rings.rows.skip(leaves ? 1 + of_others : 1);
           filled = !last && rings.rows.filled().ended(rings.rows.parity);
         }
         add_scaled(totals[product], part, scale);

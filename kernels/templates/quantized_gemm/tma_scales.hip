@@ -90,6 +90,15 @@ struct ScaleCursor {
     }
   }
 
+  GRETA_DEVICE void skip(u32 steps) {
+    GRETA_UNROLL
+    for (u32 i = 0; i < products * 2; ++i) {
+      scales[i / 2][i % 2] += steps * groups_of_step;
+      if (ZEROS) zeros[i / 2][i % 2] += steps * groups_of_step;
+    }
+    left -= steps * groups_of_step;
+  }
+
   // Those of the next step.
   GRETA_DEVICE StepScales load() {
     StepScales loaded;

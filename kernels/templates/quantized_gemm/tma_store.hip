@@ -131,7 +131,7 @@ GRETA_DEVICE void store_tile(const Arguments& args, Out* buffer, Tile tile,
   }
 }
 
-#if SPLIT > 1
+#if SLICES > 1
 // Puts a warpgroup's sums to the tile in shared memory.
 GRETA_DEVICE void put_sums(float* sums, const Sums (&totals)[products]) {
   GRETA_UNROLL
@@ -144,13 +144,19 @@ GRETA_DEVICE void put_sums(float* sums, const Sums (&totals)[products]) {
   }
 }
 
-// Adds up the slices of this block's share of the tile's rows, in the order of K, and stores them.
+// Adds up the slices of this block's part of the tile's rows, in a fixed order, and stores them.
 GRETA_DEVICE void add_slices(const Arguments& args, const float* sums, Tile tile) {
   constexpr u32 share = BM / SPLIT, fours = BN / 4;
-  const u32 rank = block_z();
-  const float* of_slice[SPLIT];
+  const u32 rank = SPLIT > 1 ? block_z() : 0;
+  const float* of_block[SPLIT];
   GRETA_UNROLL
-  for (u32 s = 0; s < SPLIT; ++s) of_slice[s] = place_in_block(s, sums);
+  for (u32 s = 0; s < SPLIT; ++s) {
+#if SPLIT > 1
+    of_block[s] = place_in_block(s, sums);
+#else
+    of_block[s] = sums;
+#endif
+  }
   GRETA_UNROLL
   for (u32 at = thread_index(); at < share * fours; at += THREADS) {
     const u32 in_row = rank * share + at / fours, in_col = at % fours * 4;
@@ -162,12 +168,14 @@ GRETA_DEVICE void add_slices(const Arguments& args, const float* sums, Tile tile
     Pack<Out, 4> residual = {};
     if (fours_of_row) residual = load_pack<4>(added);
 #endif
-    Pack<float, 4> slice[SPLIT];
+    Pack<float, 4> slice[SLICES];
     GRETA_UNROLL
-    for (u32 s = 0; s < SPLIT; ++s) slice[s] = load_pack<4>(of_slice[s] + in_row * tile_pitch + in_col);
+    for (u32 s = 0; s < SLICES; ++s) {
+      slice[s] = load_pack<4>(of_block[s / SHARES] + s % SHARES * tile_floats + in_row * tile_pitch + in_col);
+    }
     float sum[4] = {};
     GRETA_UNROLL
-    for (u32 i = 0; i < 4 * SPLIT; ++i) sum[i % 4] += element(slice[i / 4], i % 4);
+    for (u32 i = 0; i < 4 * SLICES; ++i) sum[i % 4] += element(slice[i / 4], i % 4);
 #if EPILOGUE == 1
     for (u32 i = 0; i < 4 && col + i < args.n; ++i) sum[i] += to_float(args.added[col + i]);
 #elif EPILOGUE == 2
