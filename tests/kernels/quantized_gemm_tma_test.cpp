@@ -295,8 +295,9 @@ Problem problem_of(const Case& c) {
 }
 
 void expect_right(const Problem& problem, const std::string& config) {
-  const auto parsed =
-      built_in(problem.op).space(problem, hopper_of_two_units()).parse("tma SPLIT=1 SHARES=1 " + config);
+  const auto parsed = built_in(problem.op)
+                          .space(problem, hopper_of_two_units())
+                          .parse("tma SPLIT=1 SHARES=1 " + config);
   ASSERT_TRUE(parsed) << parsed.failure().message;
   expect_right_of_hopper(problem, *parsed, kernels::InputStyle::plain, 1);
   expect_right_of_hopper(problem, *parsed, kernels::InputStyle::adversarial, 2);
