@@ -22,14 +22,14 @@ Problem problem_of(const char* text) {
 TEST(QuantizedGemmShares, AreRight) {
   const Case cases[] = {
       {"dtype=f16 out=f16 m=70 n=200 k=2048", "BM=64 BN=64 GROUPS=1 STAGES=4"},
-      {"dtype=f16 out=f32 zeros=groups m=33 n=70 k=1408", "BM=32 BN=128 GROUPS=2 STAGES=5"},
+      {"dtype=f16 out=f32 zeros=groups m=33 n=70 k=1408", "BM=32 BN=128 GROUPS=2 STAGES=6"},
       {"dtype=bf16 out=bf16 group=\"32\" zeros=groups m=20 n=66 k=1952",
        "BM=16 BN=64 GROUPS=1 STAGES=4"},
       {"dtype=f16 out=f16 group=\"64\" epilogue=residual m=40 n=61 k=576",
        "BM=32 BN=64 GROUPS=1 STAGES=4"},
       {"dtype=bf16 out=f32 weights=int8 epilogue=bias m=17 n=130 k=1152",
        "BM=32 BN=64 GROUPS=1 STAGES=4"},
-      {"dtype=f16 out=bf16 weights=int8 group=\"32\" m=50 n=64 k=1376",
+      {"dtype=f16 out=f32 weights=int8 group=\"32\" m=50 n=65 k=1376",
        "BM=48 BN=128 GROUPS=2 STAGES=4"},
       {"dtype=bf16 out=bf16 weights=mxfp4 m=30 n=90 k=800", "BM=16 BN=64 GROUPS=1 STAGES=4"},
       {"dtype=f16 out=f16 packing=panels m=40 n=96 k=1024", "BM=32 BN=64 GROUPS=1 STAGES=6"},
@@ -50,6 +50,8 @@ TEST(QuantizedGemmShares, AreRight) {
 TEST(QuantizedGemmShares, AreRightInClusters) {
   const Case cases[] = {
       {"dtype=f16 out=f16 m=40 n=130 k=2176", "BM=32 BN=64 GROUPS=1 STAGES=4 SPLIT=2"},
+      {"dtype=f16 out=f16 m=20 n=64 k=640", "BM=16 BN=64 GROUPS=1 STAGES=4 SPLIT=4"},
+      {"dtype=f16 out=f32 m=20 n=64 k=1280", "BM=16 BN=64 GROUPS=1 STAGES=6 SPLIT=4"},
       {"dtype=bf16 out=bf16 weights=int8 epilogue=residual m=20 n=64 k=640",
        "BM=16 BN=64 GROUPS=1 STAGES=4 SPLIT=4"}};
   for (const Case& c : cases) {
@@ -61,6 +63,8 @@ TEST(QuantizedGemmShares, AreRightInClusters) {
 TEST(QuantizedGemmShares, AreRefused) {
   const Case cases[] = {
       {"dtype=f16 out=f16 m=70 n=200 k=2048", "BM=64 BN=64 GROUPS=1 STAGES=3 RESIDENT=0 ROUND=0"},
+      {"dtype=f16 out=f16 m=70 n=200 k=2048", "BM=64 BN=64 GROUPS=1 STAGES=5 RESIDENT=0 ROUND=0"},
+      {"dtype=f16 out=f16 m=70 n=200 k=2048", "BM=32 BN=192 GROUPS=3 STAGES=4 RESIDENT=0 ROUND=0"},
       {"dtype=f16 out=f16 m=70 n=200 k=2048", "BM=64 BN=64 GROUPS=1 STAGES=4 RESIDENT=1 ROUND=0"},
       {"dtype=f16 out=f16 math=rounded_weights m=70 n=200 k=2048",
        "BM=64 BN=64 GROUPS=1 STAGES=4 RESIDENT=0 ROUND=1"},

@@ -6,7 +6,6 @@
 #include "kernels/model/weight_panels.hpp"
 #include "kernels/planning/device_limits.hpp"
 #include "kernels/planning/line_map.hpp"
-#include "kernels/templates/quantized_gemm/cores.hpp"
 #include "kernels/templates/quantized_gemm/plan.hpp"
 #include "kernels/templates/quantized_gemm/tma_tiles.hpp"
 #include "kernels/templates/quantized_gemm/variant.hpp"
@@ -33,9 +32,10 @@ std::vector<Constraint> constraints_of_tiles(const Shape& shape, const DeviceInf
       {"slices", "gates and groups of rows have no slices: SPLIT and SHARES must be 1",
        (p["SPLIT"] == 1 && p["SHARES"] == 1) || !(shape.gated() || shape.grouped())},
       {"shares",
-       "SHARES=2 needs groups of weights, GROUPS up to 2, four STAGES, RESIDENT=0 and ROUND=0",
+       "SHARES=2 needs groups of weights, GROUPS up to 2, an even number of STAGES from 4 on, "
+       "RESIDENT=0 and ROUND=0",
        p["SHARES"] == 1 || (!in_blocks(shape.format) && p["GROUPS"] <= 2 && p["STAGES"] >= 4 &&
-                            p["RESIDENT"] == 0 && p["ROUND"] == 0)},
+                            p["STAGES"] % 2 == 0 && p["RESIDENT"] == 0 && p["ROUND"] == 0)},
       {"math",
        "ROUND=1 needs math rounded_weights, or A of bf16 and weights of mxfp4, which bf16 has "
        "below 2^128; f16 does not have the range of mxfp4",

@@ -25,8 +25,9 @@
     (SPLIT > 1 && (RESIDENT || BM % SPLIT != 0))
 #error "BM is of eights, GROUPS divide BN into 64s, SPLIT divides BM and needs RESIDENT=0"
 #endif
-#if SHARES > 1 && (RESIDENT || ROUND || STAGES < 4)
-#error "SHARES need RESIDENT=0, ROUND=0 and four STAGES"
+#if SHARES > 2 || SHARES * GROUPS > 4 || \
+    (SHARES == 2 && (RESIDENT || ROUND || STAGES < 4 || STAGES % 2 != 0))
+#error "SHARES=2 needs RESIDENT=0, ROUND=0, at most two GROUPS and an even number of STAGES from four on"
 #endif
 
 #define WARPGROUPS (SHARES * GROUPS)
@@ -40,8 +41,8 @@
 #include "common/warpgroup_matrix.hip"
 #include "quantized_gemm/fragments.hip"
 #include "quantized_gemm/groups.hip"
-#if SLICES > 1 && (GATED || GROUPED)
-#error "gates and groups have no slices"
+#if (SLICES > 1 && (GATED || GROUPED)) || (SHARES > 1 && !SCALES_BESIDE)
+#error "gates and groups have no slices, and blocks no shares"
 #endif
 #if SPLIT > 1
 #include "common/cluster.hip"
@@ -54,8 +55,9 @@
 
 static_assert(WAVE == wave_size, "WAVE is the size of a wave");
 
-constexpr u32 few_registers = 24;
-constexpr u32 many_registers = WARPGROUPS == 2 ? 240 : WARPGROUPS == 3 ? 160 : 112;
+// The thread that copies goes through a ring for each share.
+constexpr u32 few_registers = SHARES == 1 ? 24 : WARPGROUPS == 2 ? 40 : 32;
+constexpr u32 many_registers = WARPGROUPS == 2 ? 248 - SHARES * 8 : WARPGROUPS == 3 ? 160 : 112;
 
 constexpr u32 step = 128;                    // k of a stage of A
 constexpr u32 products = BN / GROUPS / 64;   // of a warpgroup
@@ -92,31 +94,28 @@ constexpr u32 tile_pitch = BN + 4, tile_floats = BM * tile_pitch;
 constexpr u32 tile_bytes = SLICES > 1 ? SHARES * tile_floats * 4 : 0;
 constexpr u32 stored_start = rings_end > tile_bytes ? rings_end : tile_bytes;
 constexpr u32 barriers_start = stored_start + GROUPS * stored_bytes;
-static_assert(barriers_start + (STAGES + LINE_STAGES) * 2 * 8 == SHARED_BYTES, "as tma.cpp has it");
+static_assert(barriers_start + (STAGES + LINE_STAGES) * 2 * 8 == SHARED_BYTES, "as tma_tiles.cpp has it");
 
-// The barriers of buffers. `filled`: the box is there; `emptied`: all waves that read it are done.
-template <u32 count>
+// A share's buffers and their barriers. `filled`: the box is there; `emptied`: all waves of the share are done with
+// it. Each share has buffers of its own: a phase of a barrier is waited for by those who waited for the one before.
+template <u32 all>
 struct Ring {
+  static constexpr u32 count = all / SHARES;
   u8* first;
-  u32 index = 0, parity = 0;
+  u32 share = 0, index = 0, parity = 0;
 
-  GRETA_DEVICE CountedBarrier filled() const { return barrier_at(first, index); }
-  GRETA_DEVICE CountedBarrier emptied() const { return barrier_at(first, count + index); }
+  GRETA_DEVICE u32 buffer() const { return SHARES == 1 ? index : share * count + index; }
+  GRETA_DEVICE CountedBarrier filled() const { return barrier_at(first, buffer()); }
+  GRETA_DEVICE CountedBarrier emptied() const { return barrier_at(first, all + buffer()); }
   GRETA_DEVICE void next() {
     index = index + 1 == count ? 0 : index + 1;
     parity ^= index == 0 ? 1 : 0;
   }
-  // The same as next() so many times, `count` at most.
-  GRETA_DEVICE void skip(u32 buffers) {
-    index += buffers;
-    parity ^= index >= count ? 1 : 0;
-    if (index >= count) index -= count;
-  }
-  // One thread.
+  // One thread, all shares' barriers.
   GRETA_DEVICE void open() const {
-    for (u32 i = 0; i < count; ++i) {
+    for (u32 i = 0; i < all; ++i) {
       barrier_at(first, i).open(1);
-      barrier_at(first, count + i).open(GROUPS * 4);
+      barrier_at(first, all + i).open(GROUPS * 4);
     }
   }
   // A wave is done with the buffer.
@@ -130,7 +129,15 @@ struct Rings {
   Ring<STAGES> rows;
 #if LINE_STAGES
   Ring<LINE_STAGES> lines;
+
+  // From now on these are the share's.
+  GRETA_DEVICE void enter(u32 share) { rows.share = lines.share = share; }
 #endif
+  GRETA_DEVICE void exchange(Rings& others) {
+    const Rings mine = *this;
+    *this = others;
+    others = mine;
+  }
 };
 
 struct Arguments {
@@ -193,7 +200,7 @@ GRETA_DEVICE void copy_lines_from(SharedMemory shared, u32 to, const TensorMap& 
 // Copies the box of a tile's weights from this k on. The map has elements of 16 bits.
 GRETA_DEVICE void copy_lines(const Arguments& args, SharedMemory shared, const TensorMap& map, Tile tile,
                              u32 k, const Ring<LINE_STAGES>& ring) {
-  const u32 to = lines_start + ring.index * line_box;
+  const u32 to = lines_start + ring.buffer() * line_box;
 #if SCALES_BESIDE
   const u32 at = u32(bytes_of_weights(k)) / 2;
 #else
@@ -212,9 +219,10 @@ GRETA_DEVICE void copy_lines(const Arguments& args, SharedMemory shared, const T
 }
 #endif
 
-// One thread copies what a tile's steps need, from step `first` on.
+// One thread copies what a tile's steps need, from step `first` on. Boxes are for `rings`, and with SHARES for
+// `others` in turn.
 GRETA_DEVICE void produce(const Arguments& args, SharedMemory shared, const TensorMap& map_a,
-                          const TensorMap& map_b, Tile tile, u32 first, u32 steps, Rings& rings) {
+                          const TensorMap& map_b, Tile tile, u32 first, u32 steps, Rings& rings, Rings& others) {
   GRETA_NO_UNROLL
   for (u32 i = 0; i < steps; ++i) {
     const u32 k = (first + i) * step;
@@ -231,10 +239,13 @@ GRETA_DEVICE void produce(const Arguments& args, SharedMemory shared, const Tens
     rings.rows.filled().expect(TileA::bytes);
     GRETA_UNROLL
     for (u32 panel = 0; panel < 2; ++panel) {
-      copy_box(shared, rings.rows.index * TileA::bytes + panel * TileA::panel_bytes, map_a,
+      copy_box(shared, rings.rows.buffer() * TileA::bytes + panel * TileA::panel_bytes, map_a,
                k + panel * 64, tile.group.first + tile.group.row, rings.rows.filled());
     }
     rings.rows.next();
+#if SHARES > 1
+    if (place_in_box(first, i + 1) == 0) rings.exchange(others);
+#endif
   }
 }
 
@@ -346,8 +357,12 @@ TMA_KERNEL QUANTIZED_ENTRY(tma)(const In*, const u8* GRETA_READ b, const Scale* 
     if (copier) {
       Tile tile = {};
       u32 index = find_tile(args, block, blocks, tiles, tile);
+      Rings others = rings;
+#if SHARES > 1
+      others.enter(1);
+#endif
       while (index < tiles) {
-        produce(args, memory, map_a, map_b, tile, first, of_slice, rings);
+        produce(args, memory, map_a, map_b, tile, first, of_slice, rings, others);
         index = find_tile(args, index + blocks, blocks, tiles, tile);
       }
     }
@@ -361,6 +376,9 @@ TMA_KERNEL QUANTIZED_ENTRY(tma)(const In*, const u8* GRETA_READ b, const Scale* 
     Tile tile = {};
     u32 index = find_tile(args, block, blocks, tiles, tile);
     if (index >= tiles) return;
+#if SHARES > 1
+    rings.enter(share_of_wave());
+#endif
     const u32 before = share_of_wave() * steps_of_box;  // steps of the slice before those of the share
     Ahead ahead = load_ahead(args, tile, before < of_slice ? first + before : 0);
     while (index < tiles) {
@@ -369,18 +387,7 @@ TMA_KERNEL QUANTIZED_ENTRY(tma)(const In*, const u8* GRETA_READ b, const Scale* 
       Sums totals[products] = {};
       consume(args, shared, memory, tile, after, first, of_slice, rings, ahead, totals);
 #if SLICES > 1
-      partial_sync<THREADS>(1);  // all are done with the rings, where sums go
-      float* const sums = reinterpret_cast<float*>(shared);
-      put_sums(sums + share_of_wave() * tile_floats, totals);
-#if SPLIT > 1
-      cluster_barrier();
-#else
-      partial_sync<THREADS>(1);
-#endif
-      add_slices(args, sums, tile);
-#if SPLIT > 1
-      cluster_barrier_relaxed();  // others may still read this block's sums
-#endif
+      store_slices(args, reinterpret_cast<float*>(shared), tile, totals);
 #else
       store_tile(args, reinterpret_cast<Out*>(shared + stored_start + warpgroup_index() * stored_bytes),
                  tile, totals);

@@ -25,7 +25,7 @@ struct Units {
   }
   GRETA_DEVICE void enter_box(u32 step_index) {
     ring.filled().wait(ring.parity);
-    lines = lines_of_box(memory, ring.index, step_index);
+    lines = lines_of_box(memory, ring.buffer(), step_index);
   }
   GRETA_DEVICE void make(u32 u, Unit& unit) {
     load_unit(raw, lines, u, place);
@@ -119,12 +119,12 @@ GRETA_DEVICE void consume(const Arguments& args, u8* memory, SharedMemory shared
   Sums part[2];
   units.make(0, unit[0]);
   rings.rows.filled().wait(rings.rows.parity);
-  start_products<true>(shared, rings.rows.index * TileA::bytes, 0, unit[0].fragment, part[0]);
+  start_products<true>(shared, rings.rows.buffer() * TileA::bytes, 0, unit[0].fragment, part[0]);
   units.make(1, unit[1]);
   GRETA_NO_UNROLL
   for (u32 i = 0;; ++i) {
     const bool more = i + 1 < steps;
-    const u32 start = rings.rows.index * TileA::bytes;
+    const u32 start = rings.rows.buffer() * TileA::bytes;
     GRETA_UNROLL
     for (u32 u = 0; u < units_of_step; ++u) {
       const u32 next = u + 1, second = u + 2;
@@ -141,7 +141,7 @@ GRETA_DEVICE void consume(const Arguments& args, u8* memory, SharedMemory shared
           return;
         }
         rings.rows.filled().wait(rings.rows.parity);
-        start_products<true>(shared, rings.rows.index * TileA::bytes, 0, unit[0].fragment, part[0]);
+        start_products<true>(shared, rings.rows.buffer() * TileA::bytes, 0, unit[0].fragment, part[0]);
       }
       add_scaled(totals[0], part[u % 2], unit[u % 2].scale);
       if (second == units_of_step) units.next_step(first, i, more);
@@ -162,7 +162,7 @@ GRETA_DEVICE void consume(const Arguments& args, u8* memory, SharedMemory shared
   for (u32 i = 0; i < steps; ++i) {
     const bool more = i + 1 < steps;
     rings.rows.filled().wait(rings.rows.parity);
-    const u32 start = rings.rows.index * TileA::bytes;
+    const u32 start = rings.rows.buffer() * TileA::bytes;
     GRETA_UNROLL
     for (u32 u = 0; u < units_of_step; ++u) {
       const u32 next = (u + 1) % units_of_step;

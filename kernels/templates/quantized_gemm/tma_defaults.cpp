@@ -1,7 +1,6 @@
 #include <algorithm>
 
 #include "kernels/planning/cluster_units.hpp"
-#include "kernels/planning/resident_work.hpp"
 #include "kernels/templates/quantized_gemm/cores.hpp"
 #include "kernels/templates/quantized_gemm/tma_tiles.hpp"
 
@@ -20,6 +19,7 @@ std::int64_t least_rows(const Shape& shape) {
 /// Returns the configuration with as many stages as shared memory has room for.
 Config with_stages(const Shape& shape, const DeviceInfo& device, Config config) {
   for (const int stages : {3, 4, 5, 6, 8}) {
+    if (stages % config["SHARES"] != 0) continue;
     Config more = config;
     more.value("STAGES") = stages;
     if (shared_bytes(shape, more) <= device.shared_memory_bytes) config = more;
@@ -65,18 +65,19 @@ std::vector<Config> default_tiles(const Shape& shape, bool wide) {
 /// step of weights.
 double cost_of_tile(const Shape& shape, const Config& config) {
   const double bm = config["BM"];
-  const std::int64_t steps = ceil_div(shape.k, step), slices = slices_of(config);
+  const std::int64_t steps = steps_of_warpgroup(shape, config);
   // A warpgroup alone leaves matrix cores idle.
   const double of_step =
       static_cast<double>(products_of(config)) * (bm + 40) * (warpgroups_of(config) == 1 ? 0.8 : 1);
-  const double exchange = slices > 1 ? 2 * bm : 0;
-  return static_cast<double>(ceil_div(steps, slices)) * of_step + bm + exchange;
+  const double exchange = slices_of(config) > 1 ? 2 * bm : 0;
+  return static_cast<double>(steps) * of_step + bm + exchange;
 }
 
-/// Returns whether a workgroup's K can have two shares of one warpgroup each.
+/// Returns whether defaults may give a tile two shares of K, of one warpgroup each: four warpgroups
+/// are slower (results/2026-11-30-nvidia-h200-quantized-steps).
 bool has_shares(const Shape& shape, const Config& config) {
   return config["GROUPS"] == 1 && config["ROUND"] == 0 && products_of(config) == 1 &&
-         !(shape.gated() || shape.grouped() || in_blocks(shape.format)) && shape.k >= 4 * step;
+         !(shape.gated() || shape.grouped() || in_blocks(shape.format));
 }
 
 /// Returns tiles in the order of the steps that the busiest compute unit multiplies, shared by

@@ -25,7 +25,7 @@ struct LaneWeights {
   // Waits for a box.
   GRETA_DEVICE void enter_box(const Rings& rings) {
     rings.lines.filled().wait(rings.lines.parity);
-    line = own + rings.lines.index * line_box;
+    line = own + rings.lines.buffer() * line_box;
   }
   // `first`: of the box's fragments.
   template <u32 count>
@@ -41,7 +41,7 @@ GRETA_DEVICE void zeros_of_group(const StepScales& scales, u32 product, u32 grou
 
 GRETA_DEVICE void leave_box(Rings& rings) {
   rings.lines.release();
-  rings.lines.skip(SHARES);
+  rings.lines.next();
 }
 
 #if ROUND
@@ -157,14 +157,9 @@ GRETA_DEVICE u32 steps_of_share(u32 steps, u32 share) {
 // `ahead`. These are those of the tile `after` it then.
 GRETA_DEVICE void consume(const Arguments& args, u8* memory, SharedMemory shared, Tile tile, Tile after,
                           u32 first, u32 steps, Rings& rings, Ahead& ahead, Sums (&totals)[products]) {
-  constexpr u32 units = groups_of_step * products, of_others = (SHARES - 1) * steps_of_box;
-  const u32 share = share_of_wave();
-  u32 left = steps_of_share(steps, share);
+  constexpr u32 units = groups_of_step * products;
+  u32 left = steps_of_share(steps, share_of_wave());
   if (left == 0) return;
-  if (SHARES > 1) {
-    rings.lines.skip(share);
-    rings.rows.skip(share * steps_of_box);
-  }
   // What the compiler does not know: it moves nothing out of the branch, behind the wait for products.
   const bool always = args.n != 0;
   Pieces all(args, memory);
@@ -181,7 +176,7 @@ GRETA_DEVICE void consume(const Arguments& args, u8* memory, SharedMemory shared
       const bool last = --left == 0, leaves = of_box + 1 == steps_of_box;
       const StepScales scales = ahead.scales;
       if (!filled) rings.rows.filled().wait(rings.rows.parity);
-      const u32 start = rings.rows.index * TileA::bytes;
+      const u32 start = rings.rows.buffer() * TileA::bytes;
       GRETA_UNROLL
       for (u32 u = 0; u < units; ++u) {
         const u32 group = u / products, product = u % products, next = u + 1;
@@ -190,7 +185,7 @@ GRETA_DEVICE void consume(const Arguments& args, u8* memory, SharedMemory shared
                                 scale_value(scales.scale(product, group, 1))};
         if (u == 0) {
           if (last) ahead.cursor.go_to(args, after, first);
-          if (SHARES > 1 && leaves && !last) ahead.cursor.skip(of_others);
+          if (SHARES > 1 && leaves && !last) ahead.cursor.skip((SHARES - 1) * steps_of_box);
           ahead.scales = ahead.cursor.load();
         }
         if (next < units) {
@@ -211,7 +206,7 @@ GRETA_DEVICE void consume(const Arguments& args, u8* memory, SharedMemory shared
         claim_sums(part);
         if (next == units) {
           rings.rows.release();
-          rings.rows.skip(leaves ? 1 + of_others : 1);
+          rings.rows.next();
           filled = !last && rings.rows.filled().ended(rings.rows.parity);
         }
         add_scaled(totals[product], part, scale);

@@ -51,7 +51,7 @@ struct RowsInUse {
   // Returns where the step's elements begin.
   GRETA_DEVICE u32 wait() const {
     now.filled().wait(now.parity);
-    return now.index * TileA::bytes;
+    return now.buffer() * TileA::bytes;
   }
   // The products of the step before are done.
   GRETA_DEVICE void release_earlier() {

@@ -144,19 +144,22 @@ GRETA_DEVICE void put_sums(float* sums, const Sums (&totals)[products]) {
   }
 }
 
+// The sums of a block of the cluster.
+GRETA_DEVICE const float* sums_of_block(u32 block, const float* sums) {
+#if SPLIT > 1
+  return place_in_block(block, sums);
+#else
+  return sums;
+#endif
+}
+
 // Adds up the slices of this block's part of the tile's rows, in a fixed order, and stores them.
 GRETA_DEVICE void add_slices(const Arguments& args, const float* sums, Tile tile) {
   constexpr u32 share = BM / SPLIT, fours = BN / 4;
   const u32 rank = SPLIT > 1 ? block_z() : 0;
   const float* of_block[SPLIT];
   GRETA_UNROLL
-  for (u32 s = 0; s < SPLIT; ++s) {
-#if SPLIT > 1
-    of_block[s] = place_in_block(s, sums);
-#else
-    of_block[s] = sums;
-#endif
-  }
+  for (u32 s = 0; s < SPLIT; ++s) of_block[s] = sums_of_block(s, sums);
   GRETA_UNROLL
   for (u32 at = thread_index(); at < share * fours; at += THREADS) {
     const u32 in_row = rank * share + at / fours, in_col = at % fours * 4;
@@ -195,5 +198,20 @@ GRETA_DEVICE void add_slices(const Arguments& args, const float* sums, Tile tile
       for (u32 i = 0; i < 4 && col + i < args.n; ++i) to[i] = narrow<Out>(sum[i]);
     }
   }
+}
+
+// Adds up and stores the sums of all slices. `sums`: where the rings are.
+GRETA_DEVICE void store_slices(const Arguments& args, float* sums, Tile tile, const Sums (&totals)[products]) {
+  partial_sync<THREADS>(1);  // all are done with the rings
+  put_sums(sums + share_of_wave() * tile_floats, totals);
+#if SPLIT > 1
+  cluster_barrier();
+#else
+  partial_sync<THREADS>(1);
+#endif
+  add_slices(args, sums, tile);
+#if SPLIT > 1
+  cluster_barrier_relaxed();  // others may still read this block's sums
+#endif
 }
 #endif

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include "kernels/planning/cluster_units.hpp"
-#include "kernels/templates/quantized_gemm/cores.hpp"
 #include "runtime/device/hardware/architectures.hpp"
 
 namespace greta::kernels::quantized_gemm::tma_tiles {
@@ -80,7 +78,8 @@ std::int64_t line_stages(const Shape& shape, const Config& config) {
   if (box_bytes(shape) == 0) return 0;
   const std::int64_t stages = config["STAGES"];
   const bool several = in_blocks(shape.format) || traits(shape.format).bits == 4;
-  return several ? stages / 2 + 1 : stages;
+  const std::int64_t shares = config["SHARES"];
+  return several ? shares * (stages / shares / 2 + 1) : stages;
 }
 
 std::int64_t shared_bytes(const Shape& shape, const Config& config) {
@@ -94,6 +93,13 @@ std::int64_t shared_bytes(const Shape& shape, const Config& config) {
   const std::int64_t rows = bm % 32 == 0 ? 32 : bm % 16 == 0 ? 16 : 8;
   const std::int64_t stored = rows * (bytes_of(shape.out, product_cols) + 16);  // of a warpgroup
   return rings + config["GROUPS"] * stored + barriers;
+}
+
+std::int64_t steps_of_warpgroup(const Shape& shape, const Config& config) {
+  const std::int64_t of_slice = ceil_div(ceil_div(shape.k, step), std::int64_t{config["SPLIT"]});
+  const std::int64_t box = traits(shape.format).bits == 4 ? 2 : 1;
+  const std::int64_t boxes = ceil_div(ceil_div(of_slice, box), std::int64_t{config["SHARES"]});
+  return std::min(of_slice, boxes * box);
 }
 
 std::int64_t products_of(const Config& config) {
@@ -116,11 +122,13 @@ std::int64_t least_registers(const Shape& shape, const Config& config) {
 }
 
 bool has_registers(const Shape& shape, const Config& config) {
-  static constexpr std::array<std::int64_t, 5> most{0, 255, 240, 160, 112};
+  // By warpgroups: six have none. Two shares leave some to the warpgroup that copies (tma.hip).
+  static constexpr std::array<std::int64_t, 7> most{0, 255, 240, 160, 112, 0, 0};
+  const std::int64_t left = warpgroups_of(config) == 2 ? (config["SHARES"] - 1) * 8 : 0;
   // ptxas wants an instruction's sums and addresses to fit what a thread has at launch.
   const std::int64_t at_launch = 65536 / threads_of(config, 32) / 8 * 8;
-  return least_registers(shape, config) <= most[static_cast<std::size_t>(warpgroups_of(config))] &&
-         config["BM"] / 2 + 30 <= at_launch;
+  const std::int64_t own = most[static_cast<std::size_t>(warpgroups_of(config))] - left;
+  return least_registers(shape, config) <= own && config["BM"] / 2 + 30 <= at_launch;
 }
 
 std::int64_t tiles_along_m(const Shape& shape, const Config& c) {

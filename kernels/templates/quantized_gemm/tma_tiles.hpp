@@ -25,6 +25,9 @@ std::int64_t warpgroups_of(const Config& config);
 std::int64_t threads_of(const Config& config, std::int64_t wave);
 /// Returns the number of sums of a tile that a launch adds up.
 std::int64_t slices_of(const Config& config);
+/// Returns the steps of a tile that the busiest warpgroup multiplies: shares have whole boxes of
+/// weights.
+std::int64_t steps_of_warpgroup(const Shape& shape, const Config& config);
 /// Returns the products of a warpgroup, each of which has product_cols.
 std::int64_t products_of(const Config& config);
 

@@ -3,7 +3,6 @@
 
 #include "kernels/planning/cluster_units.hpp"
 #include "kernels/planning/resident_work.hpp"
-#include "kernels/templates/quantized_gemm/cores.hpp"
 #include "kernels/templates/quantized_gemm/tma_tiles.hpp"
 
 /// What launches of `tma` take, for predictions.
@@ -79,9 +78,10 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   work.shared_traffic = work.steps * step * (bm * 2 + bn * weight * reads + bn / 64 * bm * 2);
   // Without boxes, a lane loads pairs of bytes of blocks.
   work.loads = 3 * work.steps + (box_bytes(shape) == 0 ? work.steps * step * bn * weight / 2 : 0);
-  work.barriers = latencies(shape, config, work.steps / config["SHARES"]);
+  work.barriers = latencies(shape, config, static_cast<double>(steps_of_warpgroup(shape, config)));
+  if (slices_of(config) > 1) work.barriers += 2 + bm * bn / 300;  // sums in shared memory
   if (split > 1) {
-    work.barriers += 10 + 4 * bm * bn / 300;  // the exchange, by its cost
+    work.barriers += 8 + 3 * bm * bn / 300;  // the exchange, by its cost
     work.usable_units = usable_by_clusters(device, config["SPLIT"]);
   }
   work.ahead_bytes = work.read_bytes / work.steps * (config["STAGES"] - 1.5);
