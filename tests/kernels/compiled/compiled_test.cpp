@@ -133,9 +133,14 @@ class Compiled : public ::testing::TestWithParam<std::string> {
     // ptxas keeps a few words in memory where that lets one more workgroup run: of a row of sample,
     // outside of its passes, where 1024 threads were 1.6 times as fast as 512 without. Clang keeps
     // one sum of three numbers of its search there, for gfx90a and gfx1030.
+    // Blocks of GGUF's q4_0 and q8_0 by warpgroups are faster with 48 bytes there than without
+    // (results/2026-11-30-nvidia-h200-quantized-steps, sums claimed).
     const bool samples = source.entry.starts_with("sample_");
-    EXPECT_LE(statistics.scratch_bytes,
-              device_.vendor == "NVIDIA" ? (samples ? 72U : 32U) : (samples ? 32U : 0U));
+    const bool blocks = source.entry == "quantized_gemm_tma";
+    EXPECT_LE(statistics.scratch_bytes, device_.vendor == "NVIDIA" ? (samples  ? 72U
+                                                                      : blocks ? 48U
+                                                                               : 32U)
+                                                                   : (samples ? 32U : 0U));
   }
 
   const std::unique_ptr<hip::Compiler> compiler_ = test::compiler_for(device_);
