@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/planning/by_cost.hpp"
 #include "kernels/planning/cluster_units.hpp"
 #include "kernels/planning/device_limits.hpp"
 #include "kernels/planning/plan.hpp"
@@ -154,15 +155,13 @@ std::vector<Config> warpgroup_defaults(const Shape& shape, const DeviceInfo& dev
   for (const WarpgroupTile& tile : candidates(shape, device)) {
     predicted.emplace_back(warpgroup_cycles(shape, device, tile), tile);
   }
-  std::stable_sort(predicted.begin(), predicted.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
   const Alternative space = warpgroup_space(shape, device);
   std::vector<Config> configs;
   const auto add_if_valid = [&](const WarpgroupTile& tile) {
     Config config = warpgroup_config(tile);
     if (!rejects(space, config)) configs.push_back(std::move(config));
   };
-  for (const auto& [cycles, tile] : predicted) {
+  for (const WarpgroupTile& tile : by_cost(std::move(predicted))) {
     if (configs.size() < most) add_if_valid(tile);
   }
   add_if_valid({.bk = 32, .groups = 1, .stages = 2, .together = heads_of_cache(shape, false)});

@@ -1,9 +1,9 @@
 #include "kernels/templates/gemm/work.hpp"
 
-#include <algorithm>
 #include <utility>
 
 #include "kernels/planning/arrival.hpp"
+#include "kernels/planning/by_cost.hpp"
 #include "kernels/templates/gemm/alignment.hpp"
 #include "kernels/templates/gemm/space.hpp"
 
@@ -76,18 +76,14 @@ double cost_of_tiles(const Shape& shape, const TileExtents& tile, int split, std
 std::vector<TileChoice> cheapest_first(const Shape& shape, const DeviceInfo& device,
                                        const std::vector<TileExtents>& tiles) {
   const std::int64_t units = busy_workgroups(device);
-  std::vector<std::pair<double, TileChoice>> choices;  // by cost
+  std::vector<std::pair<double, TileChoice>> choices;
   for (std::size_t i = 0; i < tiles.size(); ++i) {
     for (const int split : {1, 2, 3, 4, 6, 8}) {
       if (split > 1 && (shape.several() || split * tiles[i].k > shape.k)) break;
       choices.push_back({cost_of_tiles(shape, tiles[i], split, units), {i, split}});
     }
   }
-  std::stable_sort(choices.begin(), choices.end(),
-                   [](const auto& x, const auto& y) { return x.first < y.first; });
-  std::vector<TileChoice> sorted;
-  for (const auto& [cost, choice] : choices) sorted.push_back(choice);
-  return sorted;
+  return by_cost(std::move(choices));
 }
 
 void add_folding(LaunchWork& work, const Config& config, bool by_the_last) {

@@ -124,7 +124,8 @@ constexpr u32 chunk_fragments = PACKED_FOURS ? 2 : 1;  // of 16 bytes
 // What a lane has of neighbouring fragments of its two lines, as a box has it.
 template <u32 count>
 struct StoredFragments {
-  Words<16> chunk[2][(count + chunk_fragments - 1) / chunk_fragments];
+  static constexpr u32 chunks = (count + chunk_fragments - 1) / chunk_fragments;
+  Words<16> chunk[2][chunks];
 };
 
 // Loads the chunks of k 16 first to 16 (first + count) of a box, whose line is at byte `line` of shared memory; the
@@ -134,7 +135,7 @@ GRETA_DEVICE void load_fragments(const u8* shared, u32 line, u32 first, StoredFr
   GRETA_UNROLL
   for (u32 half = 0; half < 2; ++half) {  // lines
     GRETA_UNROLL
-    for (u32 c = 0; c < (count + chunk_fragments - 1) / chunk_fragments; ++c) {
+    for (u32 c = 0; c < StoredFragments<count>::chunks; ++c) {
       stored.chunk[half][c] = load_words<16>(shared + place_of_chunk(line, first / chunk_fragments + c) +
                                              half * place_of_line(next_line));
     }

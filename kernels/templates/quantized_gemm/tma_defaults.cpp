@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "kernels/planning/by_cost.hpp"
 #include "kernels/planning/cluster_units.hpp"
 #include "kernels/templates/quantized_gemm/cores.hpp"
 #include "kernels/templates/quantized_gemm/tma_tiles.hpp"
@@ -109,11 +110,7 @@ std::vector<Config> ordered(const Shape& shape, const DeviceInfo& device,
       add(config);
     }
   }
-  std::stable_sort(found.begin(), found.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
-  std::vector<Config> configs;
-  for (auto& [cost, config] : found) configs.push_back(std::move(config));
-  return configs;
+  return by_cost(std::move(found));
 }
 
 }  // namespace

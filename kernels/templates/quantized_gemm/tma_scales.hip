@@ -125,16 +125,12 @@ struct ScaleCursor {
 struct Ahead {
   ScaleCursor cursor;
   StepScales scales;
-
-  GRETA_DEVICE void load(const Arguments& args, Tile tile, u32 first) {
-    cursor.go_to(args, tile, first);
-    scales = cursor.load();
-  }
 };
 
 // `first`: of a tile's steps, of which there are some.
 GRETA_DEVICE Ahead load_ahead(const Arguments& args, Tile tile, u32 first) {
   Ahead ahead;
-  ahead.load(args, tile, first);
+  ahead.cursor.go_to(args, tile, first);
+  ahead.scales = ahead.cursor.load();
   return ahead;
 }

@@ -24,6 +24,11 @@ std::int64_t block_registers(const Shape& shape) {
   }
 }
 
+/// Returns the steps whose weights a box has.
+std::int64_t steps_of_box(const Shape& shape) {
+  return in_blocks(shape.format) || traits(shape.format).bits == 4 ? 2 : 1;
+}
+
 /// Returns the registers of operands that a lane has of groups of weights: of half a step if
 /// weights are rounded, else those of two pieces (tma_groups.hip), and one piece as stored.
 std::int64_t operand_registers(const Shape& shape, bool rounds) {
@@ -77,9 +82,8 @@ std::int64_t box_bytes(const Shape& shape) {
 std::int64_t line_stages(const Shape& shape, const Config& config) {
   if (box_bytes(shape) == 0) return 0;
   const std::int64_t stages = config["STAGES"];
-  const bool several = in_blocks(shape.format) || traits(shape.format).bits == 4;
-  const std::int64_t shares = config["SHARES"];
-  return several ? shares * (stages / shares / 2 + 1) : stages;
+  const std::int64_t box = steps_of_box(shape), shares = config["SHARES"];
+  return box > 1 ? shares * (stages / shares / box + 1) : stages;
 }
 
 std::int64_t shared_bytes(const Shape& shape, const Config& config) {
@@ -97,7 +101,7 @@ std::int64_t shared_bytes(const Shape& shape, const Config& config) {
 
 std::int64_t steps_of_warpgroup(const Shape& shape, const Config& config) {
   const std::int64_t of_slice = ceil_div(ceil_div(shape.k, step), std::int64_t{config["SPLIT"]});
-  const std::int64_t box = traits(shape.format).bits == 4 ? 2 : 1;
+  const std::int64_t box = steps_of_box(shape);
   const std::int64_t boxes = ceil_div(ceil_div(of_slice, box), std::int64_t{config["SHARES"]});
   return std::min(of_slice, boxes * box);
 }

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "kernels/planning/by_cost.hpp"
 #include "kernels/planning/cluster_units.hpp"
 #include "kernels/planning/device_limits.hpp"
 #include "kernels/templates/scaled_gemm/cores.hpp"
@@ -177,11 +178,7 @@ std::vector<Config> defaults_of_groups(const Shape& shape, const DeviceInfo& dev
                             static_cast<double>(ceil_div(shape.products(), tile.bn) * tile.bn);
     found.emplace_back(cost * elements, std::move(*config));
   }
-  std::stable_sort(found.begin(), found.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
-  std::vector<Config> configs;
-  for (auto& [cost, config] : found) configs.push_back(std::move(config));
-  return configs;
+  return by_cost(std::move(found));
 }
 
 }  // namespace
