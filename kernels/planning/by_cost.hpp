@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/device/layers.hpp"
+
 namespace greta::kernels {
 
 /// Returns choices by their costs, the cheapest first; equal ones stay in their order.
