@@ -59,15 +59,27 @@ def rows_of(path):
 
 
 class Timer:
-    """Times calls one by one, with cold caches. The caches are flushed for as long as the host needs for a call, so
-    that a call's launches follow each other on the device, unless the call waits for the device itself."""
+    """Times calls one by one, with cold caches, as GRETA does: other memory is read, and then as much of it is
+    written as the call writes. Fills alone leave operands in an H200's cache. The caches are flushed for as long as
+    the host needs for a call, so that a call's launches follow each other on the device, unless the call waits for
+    the device itself."""
 
     MOST_FLUSHES = 50
 
     def __init__(self, torch, runs=30):
         self.torch, self.runs = torch, runs
-        self.flush = torch.empty(512 * 1024 * 1024 // 4, device="cuda")
-        self.flush_us = min(self.device_us(self.flush.zero_) for _ in range(10))
+        self.memory = torch.ones(512 * 1024 * 1024 // 4, device="cuda")
+        self.sum = torch.zeros((), device="cuda")
+        self.flush_us = min(self.device_us(self.read) for _ in range(10))
+
+    def read(self):
+        self.torch.sum(self.memory, dim=0, out=self.sum)
+
+    def written(self, result):
+        """Returns the part of the memory that is as large as a call's results, up to the cache."""
+        results = [result] if isinstance(result, self.torch.Tensor) else result or []
+        count = sum(one.nbytes for one in results if isinstance(one, self.torch.Tensor))
+        return self.memory[: min(count, self.torch.cuda.get_device_properties(0).L2_cache_size) // 4]
 
     def device_us(self, run):
         start, stop = (self.torch.cuda.Event(enable_timing=True) for _ in range(2))
@@ -88,12 +100,13 @@ class Timer:
 
     def __call__(self, run):
         for _ in range(5):
-            run()
+            written = self.written(run())
         flushes = self.flushes_for(statistics.median(self.host_us(run) for _ in range(5)))
         times = []
         for _ in range(self.runs):
             for _ in range(flushes):
-                self.flush.zero_()
+                self.read()
+            written.fill_(1)
             times.append(self.device_us(run))
         times.sort()
         # The order statistics of a 95 % interval of the median.

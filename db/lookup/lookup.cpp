@@ -31,6 +31,9 @@ DeviceInfo usable(const DeviceInfo& device, KnownWinners& known) {
 /// The predicted time of another shape's winner over that of the prediction, above which the
 /// prediction answers (results/2026-11-27-nvidia-h200-unseen-shapes).
 constexpr double most_predicted_regret = 1.05;
+/// The same of a default that judges, whose prediction is less exact
+/// (results/2026-12-01-nvidia-h200-unseen-catalog).
+constexpr double most_regret_of_default = 1.15;
 
 /// Returns whether this was measured for such devices: NVIDIA GPUs through HIP.
 bool compares_predictions(const DeviceInfo& device) {
@@ -40,10 +43,12 @@ bool compares_predictions(const DeviceInfo& device) {
 }  // namespace
 
 struct Lookup::Impl {
-  /// A prediction, and its time by the static prior.
+  /// A prediction or, without a config, the default, and its time by the static prior if it judges
+  /// winners of other shapes: those of `variant` alone, unless that is empty.
   struct Prediction {
     std::optional<Config> config;
     std::optional<double> cost;
+    std::string variant;
   };
 
   Catalog operations;
@@ -82,14 +87,18 @@ struct Lookup::Impl {
                                                   : operation.default_config(problem, device);
   }
 
-  /// Returns the prediction for a representative; nothing if the default is the better answer for
-  /// the operation.
+  /// Returns the prediction for a representative; without a config if the default is the better
+  /// answer for the operation.
   const Prediction& prediction(const Operation& operation, const Problem& representative) const {
     const auto found = predictions.find(representative);
     if (found != predictions.end()) return found->second;
-    Prediction made{predicted_config(operation, representative, device), std::nullopt};
-    if (made.config) {
-      made.cost = StaticPrior(operation, representative, device).cost(*made.config);
+    Prediction made{predicted_config(operation, representative, device), std::nullopt, {}};
+    const bool judges = operation.untuned != Operation::Untuned::first_default;
+    if (judges && compares_predictions(device)) {
+      const Config config =
+          made.config ? *made.config : operation.default_config(representative, device);
+      if (!made.config) made.variant = config.variant;
+      made.cost = StaticPrior(operation, representative, device).cost(config);
     }
     return predictions.emplace(representative, std::move(made)).first->second;
   }
@@ -104,16 +113,18 @@ struct Lookup::Impl {
   }
 
   /// Returns whether a winner of another shape than the problem's and the representative's, or of
-  /// the problem without its permissions, is predicted to cost more than the prediction for the
-  /// representative.
+  /// the problem without its permissions, is predicted to cost more than the prediction or the
+  /// judging default for the representative.
   bool costs_more(const Operation& operation, const Problem& representative,
                   const KnownWinners::Found& winner) const {
     const bool other = winner.other_shape && winner.winner.problem.dims != representative.dims;
     if (!(other || winner.forbids_more) || !compares_predictions(device)) return false;
-    const auto least = prediction(operation, representative).cost;
-    if (!least) return false;
-    const auto its = StaticPrior(operation, representative, device).cost(winner.usable.config);
-    return its && *its > most_predicted_regret * *least;
+    const auto& [config, least, variant] = prediction(operation, representative);
+    const Config& its_config = winner.usable.config;
+    if (!least || !(variant.empty() || variant == its_config.variant)) return false;
+    const auto its = StaticPrior(operation, representative, device).cost(its_config);
+    const double most = variant.empty() ? most_predicted_regret : most_regret_of_default;
+    return its && *its > most * *least;
   }
 
   Result<BestOfVariant> best_of(const Problem& problem, std::string_view variant,

@@ -290,8 +290,10 @@ struct Operation {
   /// The first variant with a valid default configuration provides the problem's default.
   std::vector<Variant> variants;
   /// What a look-up answers on a GPU where nothing was measured, whichever is measured to cost less
-  /// (docs/lookup.md): the default, or predicted_config().
-  enum class Untuned { first_default, best_predicted };
+  /// (docs/lookup.md): the default, or predicted_config(). With `judging_default` the default also
+  /// answers in place of another shape's winner of its variant that is predicted to take longer, as
+  /// predictions do.
+  enum class Untuned { first_default, judging_default, best_predicted };
   Untuned untuned = Untuned::first_default;
   /// The simplest configuration, with one thread per output element: the baseline for comparisons.
   /// std::nullopt if there is none.

@@ -59,7 +59,8 @@ bool roomy(const Shape& s, const DeviceInfo& device, const Config& c) {
 /// vectors. Up to 5 vectors a thread, a row stays in one wave, which needs no barrier, and up to 6
 /// in a quarter of the largest workgroup, of which several share a unit. With NVRTC, for which this
 /// is measured, it stays in a half of it likewise, and in both up to 56 elements if there is
-/// nothing else to hold. 32 threads and less share a row only if all rows keep the device busy.
+/// nothing else to hold. 32 threads and less share a row only if all rows keep the device busy. If
+/// they do not, more threads share a row with weights.
 std::int64_t lanes_of_many(const Shape& s, const DeviceInfo& device, int vec, int loads,
                            std::int64_t busy) {
   constexpr std::int64_t wave = 32, quarter = 256, half = 512, busy_threads = 512;
@@ -71,7 +72,15 @@ std::int64_t lanes_of_many(const Shape& s, const DeviceInfo& device, int vec, in
   if (vectors <= most * quarter) lanes = std::min(lanes, quarter);
   if (vectors <= 5 * wave) lanes = std::min(lanes, wave);
   const std::int64_t least = next_power(ceil_div(2 * busy * busy_threads, 3 * s.rows));  // rounded
-  return std::max(lanes, std::min({wave, next_power(vectors), least}));
+  lanes = std::max(lanes, std::min({wave, next_power(vectors), least}));
+  // Where all rows run at once, a launch takes little more than its loads that wait for each other.
+  // A thread that holds more elements loads weights later (fixed_first of rows.hip).
+  constexpr std::int64_t held_with_weights = 16;
+  while (measured && weights_of(s) > 0 && lanes * held_with_weights < s.cols &&
+         2 * lanes * s.rows <= 2 * busy * busy_threads) {
+    lanes *= 2;
+  }
+  return lanes;
 }
 
 /// Returns the default for very many short rows, of which half a wave holds each
@@ -115,7 +124,8 @@ bool stays_roomy(const Shape& s, const DeviceInfo& device, const Config& c) {
 
 }  // namespace
 
-/// A load of 16 bytes per thread if there are fewer rows than units, else three or four
+/// A load of 16 bytes, or four of single elements, per thread if there are fewer rows than units,
+/// else three or four
 /// (results/2026-11-27-nvidia-h200-row-defaults). Workgroups have at least 128 threads, or one wave
 /// if rows are few and short, with loads of less than 16 bytes.
 std::vector<Config> held_defaults(const Shape& s, const DeviceInfo& device) {
@@ -140,7 +150,8 @@ std::vector<Config> held_defaults(const Shape& s, const DeviceInfo& device) {
     add_subgroup(config, device);
     if (cpu || roomy(s, device, config)) configs.push_back(std::move(config));
   };
-  for (const int loads : {few ? 1 : rows < 4 * busy ? 3 : 4, 4, 8, 64}) {
+  const int least_loads = widest == 1 && compiled_by_nvrtc(device) ? 4 : 1;
+  for (const int loads : {few ? least_loads : rows < 4 * busy ? 3 : 4, 4, 8, 64}) {
     add(few ? std::min<std::int64_t>(next_power(ceil_div(vectors, loads)), cpu ? 8 : 1024)
             : lanes_of_many(s, device, widest, loads, busy));
   }

@@ -2,7 +2,7 @@
 // C = A + B.
 
 #define INPUTS 2
-#define GAPS 0
+#define GAP 0
 
 #include "common/elementwise.glsl"
 

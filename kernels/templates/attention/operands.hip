@@ -233,9 +233,9 @@ struct RowSum {
   template <int count>
   GRETA_DEVICE void divide(const Arguments& args, u32 head, const float (&values)[count],
                            float (&x)[count]) {
-    const float kept = add_sink(args, head);
+    const float each = factor(args, head);
     GRETA_UNROLL
-    for (int i = 0; i < count; ++i) x[i] = sum == 0.0f ? 0.0f : values[i] * kept / sum;
+    for (int i = 0; i < count; ++i) x[i] = values[i] * each;
   }
 
   // Of the row's output, at `offset`.

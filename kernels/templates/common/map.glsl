@@ -1,27 +1,24 @@
 // out[i] = compute(inputs[0][i], inputs[1][i] …) for each of args.count elements; INPUTS of them.
-// GAPS: the inputs have gaps, args.gap elements behind each run of args.gap. The second input starts
-// where the first one's first gap does.
+// GAP: the inputs have gaps, so many elements behind each run of as many; 0: none. The second input
+// starts where the first one's first gap does.
 
-#if !defined(INPUTS) || !defined(GAPS)
-#error "INPUTS and GAPS must be defined"
+#if !defined(INPUTS) || !defined(GAP)
+#error "INPUTS and GAP must be defined"
 #endif
 
 layout(push_constant, std430) uniform Arguments {
-#if GAPS
+#if GAP
   uint64_t in_;
 #else
   uint64_t in_[INPUTS];
 #endif
   uint64_t out_;
   uint64_t count;
-#if GAPS
-  uint gap;
-#endif
 } args;
 
 uint64_t input_address(uint k) {
-#if GAPS
-  return args.in_ + uint64_t(k) * args.gap * IN_BYTES;
+#if GAP
+  return args.in_ + uint64_t(k) * GAP * IN_BYTES;
 #else
   return args.in_[k];
 #endif
@@ -31,17 +28,17 @@ uint64_t input_address(uint k) {
 void main() {
   const uint64_t vectors = args.count / VEC;
   const uint64_t first = uint64_t(workgroup()) * (THREADS * ITEMS) + gl_LocalInvocationIndex;
-#if GAPS
-  const uint run = args.gap / VEC;
+#if GAP
+  const uint run = GAP / VEC;
   const Place start = tile_start(run, THREADS * ITEMS);
 #endif
   X_RAW raw[ITEMS * INPUTS];
   [[unroll]] for (uint i = 0; i < ITEMS; ++i) {
     const uint64_t at = first + i * THREADS;
     uint64_t from = at * VEC;
-#if GAPS
+#if GAP
     const Place place = advance(start, i * THREADS + gl_LocalInvocationIndex, run);
-    from += uint64_t(place.row) * args.gap;
+    from += uint64_t(place.row) * GAP;
 #endif
     [[unroll]] for (uint k = 0; k < INPUTS; ++k) {
       raw[i * INPUTS + k] = X_RAW(0);
@@ -59,7 +56,7 @@ void main() {
     const uint64_t at = first + i * THREADS;
     if (at < vectors) store_floats(args.out_ + at * VEC * OUT_BYTES, y);
   }
-#if VEC > 1 && !GAPS
+#if VEC > 1 && GAP == 0
   if (first < args.count % VEC) {
     const uint64_t at = vectors * VEC + first;
     float x[INPUTS];

@@ -4,9 +4,10 @@
 #include "common/elementwise.hip"
 
 // Vectors come first, then the fewer than VEC elements behind them, one to a thread. The inputs may
-// have gaps: `gap` elements follow each run of `run` vectors; 0: there are none.
-template <typename Function, int inputs>
-GRETA_DEVICE void map(const In* const (&in)[inputs], Out* out, u64 count, u32 run, u32 gap) {
+// have gaps: `gap` elements follow each run of as many; 0: there are none.
+template <typename Function, u32 gap = 0, int inputs>
+GRETA_DEVICE void map(const In* const (&in)[inputs], Out* out, u64 count) {
+  constexpr u32 run = gap / VEC;  // known to compilers, which divide by multiplying
   const u64 vectors = count / VEC;
   const u64 first = u64(block_index<THREADS>()) * (THREADS * ITEMS) + thread_index();
   const Place start = gap > 0 ? tile_start<THREADS * ITEMS>(run) : Place{0, 0};
@@ -33,7 +34,7 @@ GRETA_DEVICE void map(const In* const (&in)[inputs], Out* out, u64 count, u32 ru
     const u64 at = first + i * THREADS;
     if (at < vectors) store_floats(out + at * VEC, y);
   }
-  if (VEC > 1 && first < count % VEC) {
+  if (gap == 0 && VEC > 1 && first < count % VEC) {
     const u64 at = vectors * VEC + first;
     float x[inputs], y[1];
     GRETA_UNROLL
@@ -41,9 +42,4 @@ GRETA_DEVICE void map(const In* const (&in)[inputs], Out* out, u64 count, u32 ru
     y[0] = Function::of(x);
     store_floats(out + at, y);
   }
-}
-
-template <typename Function, int inputs>
-GRETA_DEVICE void map(const In* const (&in)[inputs], Out* out, u64 count) {
-  map<Function>(in, out, count, 0, 0);
 }

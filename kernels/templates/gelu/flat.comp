@@ -6,7 +6,7 @@
 #endif
 
 #define INPUTS 1
-#define GAPS 0
+#define GAP 0
 
 #include "common/elementwise.glsl"
 #include "common/activation.glsl"

@@ -9,6 +9,7 @@ Operation make_latent_attention() {
   t.summary =
       "multi-head latent attention in its absorbed form: all heads share one cache, whose rows are "
       "keys and in their first elements values";
+  t.untuned = Operation::Untuned::judging_default;
   t.dimensions = {
       {.name = "batch",
        .help = "sequences",

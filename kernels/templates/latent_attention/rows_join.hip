@@ -1,7 +1,10 @@
-// Joins what slices of tiles of TILE_ROWS rows leave: a workgroup for each row, so that all of the device
-// reads, not only the workgroups that were the last ones of a tile.
-#if !defined(TILE_ROWS) || !defined(KERNEL_NAME)
-#error "TILE_ROWS and KERNEL_NAME must be defined"
+// Joins what slices of tiles of TILE_ROWS rows leave: a workgroup for each JOIN_ROWS rows, so that all of
+// the device reads, not only the workgroups that were the last ones of a tile.
+#if !defined(TILE_ROWS) || !defined(JOIN_ROWS) || !defined(KERNEL_NAME)
+#error "TILE_ROWS JOIN_ROWS and KERNEL_NAME must be defined"
+#endif
+#if TILE_ROWS % JOIN_ROWS != 0
+#error "TILE_ROWS is a multiple of JOIN_ROWS"
 #endif
 
 #define THREADS 128
@@ -10,26 +13,33 @@
 
 #include "latent_attention/rows.hip"
 
-typedef SliceJoin<1, SPLIT, THREADS, 32> RowJoin;
+typedef SliceJoin<JOIN_ROWS, SPLIT, THREADS, 32> RowJoin;
 
-// The sums of one row.
-struct SumsOfRow {
+// The sums of rows from `first` on.
+struct SumsOfRows {
   const Slices<BQ, SPLIT>& slices;
-  u32 row;
+  u32 first;
 
-  GRETA_DEVICE const float* values(u32 slice, u32) const { return slices.values(slice, row); }
-  GRETA_DEVICE const float* scores(u32 slice, u32) const { return slices.scores(slice, row); }
+  GRETA_DEVICE const float* values(u32 slice, u32 row) const {
+    return slices.values(slice, first + row);
+  }
+  GRETA_DEVICE const float* scores(u32 slice, u32 row) const {
+    return slices.scores(slice, first + row);
+  }
 };
 
 GRETA_KERNEL(THREADS) KERNEL_NAME(TREE_PARAMETER ATTENTION_PARAMETERS) {
   begin_launch();
   GRETA_SHARED(float, shared, RowJoin::shared_floats);
   Arguments args = ATTENTION_ARGUMENTS;
-  const u32 number = block_index<THREADS>(), row = number % BQ;
-  const Part part = pick_part(args, number / BQ, 0);
-  if (row >= part.own || part.slice.used == 1) return;
+  constexpr u32 groups = BQ / JOIN_ROWS;  // of a tile
+  const u32 number = block_index<THREADS>(), first = number % groups * JOIN_ROWS;
+  const Part part = pick_part(args, number / groups, 0);
+  if (first >= part.own || part.slice.used == 1) return;
   const Slices<BQ, SPLIT> slices(args, part.reader, part.readers);
   const Outputs outputs{args, part.tile};
-  RowJoin::join(SumsOfRow{slices, row}, part.slice.used, 1, 0, 1, shared,
-                [&](u32, u32 d, const float(&values)[4], RowSum sum) { outputs(row, d, values, sum); });
+  RowJoin::join(SumsOfRows{slices, first}, part.slice.used, smaller(part.own - first, JOIN_ROWS), 0, 1, shared,
+                [&](u32 row, u32 d, const float(&values)[4], RowSum sum) {
+                  outputs(first + row, d, values, sum);
+                });
 }

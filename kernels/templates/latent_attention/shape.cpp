@@ -40,6 +40,12 @@ Shape with_options(const Problem& problem, Shape shape) {
 
 constexpr int join_threads = 128;  ///< of rows_join.hip
 
+/// Returns the rows of a workgroup of rows_join.hip: as many of four as a thread loads its part of
+/// at once.
+std::int64_t rows_of_join(const Config& config) {
+  return std::clamp<std::int64_t>(16 / config["SPLIT"], 1, 4);
+}
+
 std::int64_t rounded_up(std::int64_t extent) {
   return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(extent)));
 }
@@ -198,15 +204,16 @@ bool has_join(const Config& config) {
 }
 
 LaunchWork join_work(const Shape& shape, const Config& config, std::int64_t rows) {
+  const auto joined = static_cast<double>(rows_of_join(config));
   const auto values = static_cast<double>(shape.v_dim);
   LaunchWork work;
   work.threads = join_threads;
-  work.workgroups = static_cast<double>(readers_of(shape, rows) * rows);
+  work.workgroups = static_cast<double>(readers_of(shape, rows) * rows) / joined;
   work.registers = 48;
-  work.read_bytes = work.ahead_bytes = 4.0 * config["SPLIT"] * (values + 2);
-  work.written_bytes = values * bytes_of(shape.out, 1);
+  work.read_bytes = work.ahead_bytes = 4.0 * config["SPLIT"] * (values + 2) * joined;
+  work.written_bytes = values * bytes_of(shape.out, 1) * joined;
   work.loads = work.read_bytes / 16;
-  work.vector_flops = 2.0 * config["SPLIT"] * values;
+  work.vector_flops = 2.0 * config["SPLIT"] * values * joined;
   work.unique_bytes = work.workgroups * work.read_bytes;  // the output is counted with the rows
   return work;
 }
@@ -237,10 +244,12 @@ LaunchPlan rows_plan(const Shape& shape, const DeviceInfo& device, std::string_v
   plan.launches.push_back({0, grid(device, plan.sources[0], count, split), list});
   if (!has_join(config)) return plan;
   const std::string join = std::string(path.substr(0, path.find('/'))) + "/join";
+  const std::int64_t joined = rows_of_join(config);
   defines.emplace_back("TILE_ROWS", std::to_string(rows));
+  defines.emplace_back("JOIN_ROWS", std::to_string(joined));
   plan.sources.push_back(kernel_source(device, join, defines, join_threads, list));
   plan.launches.push_back(
-      {1, grid(device, plan.sources[1], count * static_cast<std::uint64_t>(rows)), list});
+      {1, grid(device, plan.sources[1], count * static_cast<std::uint64_t>(rows / joined)), list});
   return plan;
 }
 

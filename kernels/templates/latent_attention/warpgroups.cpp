@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "kernels/planning/by_cost.hpp"
 #include "kernels/planning/device_limits.hpp"
 #include "kernels/planning/plan.hpp"
 #include "kernels/templates/attention/prefill.hpp"
@@ -95,13 +96,33 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
   return a;
 }
 
-/// Two warpgroups and 64 keys if they fit, a workgroup on each compute unit. `matrix` is faster
+/// Returns the SPLIT that is predicted to be the fastest, from the time of a workgroup on each unit
+/// and that of the launch that joins slices, in steps of 64 keys of 576 elements with values of 512
+/// (on an H200, results/2026-12-01-nvidia-h200-unseen-catalog).
+int fastest_split(const Shape& shape, const DeviceInfo& device) {
+  constexpr double of_round = 1.2, of_join = 2.4, joined_elements = 3000.0 * 512;
+  const std::int64_t readers = readers_of(shape, tile_rows), units = busy_workgroups(device);
+  const std::int64_t tiles = ceil_div(shape.capacity, std::int64_t{64});
+  const double of_step = static_cast<double>(shape.both_dims()) / 1088;
+  std::vector<std::pair<double, int>> costs;
+  for (const int split : attention::key_slices()) {
+    if (split > tiles) break;
+    const auto rounds = static_cast<double>(ceil_div(readers * split, units));
+    const auto steps = static_cast<double>(ceil_div(tiles, std::int64_t{split}));
+    const auto joined = static_cast<double>(readers * tile_rows * split * shape.v_dim);
+    const double join = split > 1 ? of_join + joined / joined_elements : 0;
+    costs.emplace_back(rounds * (steps * of_step + of_round) + join, split);
+  }
+  return by_cost(std::move(costs)).front();
+}
+
+/// Two warpgroups and 64 keys if they fit. `matrix` is faster
 /// where a tile is mostly idle, and where two thirds of the compute units would be (on an H200,
 /// results/2026-11-28-nvidia-h200-latent-few-sequences).
 std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   std::vector<Config> configs;
   if (!offered(shape, device) || shape.rows() <= tile_rows / 2) return configs;
-  const int split = split_for(shape, device, tile_rows, 1);
+  const int split = fastest_split(shape, device);
   if (3 * readers_of(shape, tile_rows) * split < busy_workgroups(device)) return configs;
   for (const int bk : {64, 32}) {
     for (const int groups : {2, 1, 3, 4}) {

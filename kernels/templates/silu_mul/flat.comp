@@ -1,12 +1,8 @@
 #version 460
-// out = silu(gate) * up. PACKED: both are in one tensor, gate in the first half of each row.
-
-#if !defined(PACKED)
-#error "PACKED must be defined"
-#endif
+// out = silu(gate) * up. GAP: both are in one tensor, whose rows have so many elements of gate and then of
+// up; 0: in two.
 
 #define INPUTS 2
-#define GAPS PACKED
 
 #include "common/elementwise.glsl"
 #include "common/activation.glsl"

@@ -1,6 +1,7 @@
-// out = silu(gate) * up. PACKED: both are in one tensor, gate in the first half of each row.
-#if !defined(PACKED)
-#error "PACKED must be defined"
+// out = silu(gate) * up. GAP: both are in one tensor, whose rows have so many elements of gate and then of
+// up; 0: in two.
+#if !defined(GAP)
+#error "GAP must be defined"
 #endif
 
 #include "common/activation.hip"
@@ -10,12 +11,11 @@ struct SiluMul {
   GRETA_DEVICE static float of(const float (&x)[2]) { return silu(x[0]) * x[1]; }
 };
 
-#if PACKED
+#if GAP
 GRETA_KERNEL(THREADS)
-silu_mul_flat(const In* GRETA_READ x, Out* __restrict__ out, u64 count, u32 cols) {
+silu_mul_flat(const In* GRETA_READ x, Out* __restrict__ out, u64 count) {
   begin_launch();
-  // One row has no gap; without divisions its loads start earlier.
-  map<SiluMul>({x, x + cols}, out, count, cols / VEC, count > cols ? cols : 0);
+  map<SiluMul, GAP>({x, x + GAP}, out, count);
 }
 #else
 GRETA_KERNEL(THREADS)

@@ -1,3 +1,5 @@
+#include <string>
+
 #include "kernels/operations.hpp"
 #include "kernels/planning/operand_work.hpp"
 #include "kernels/reference/references.hpp"
@@ -29,13 +31,10 @@ ElementwiseShape shape(const Problem& problem) {
   const auto count = static_cast<std::uint64_t>(rows * cols);
   ElementwiseShape shape =
       packed(problem) ? row_shape(problem, rows, cols, "cols") : flat_shape(problem, rows * cols);
-  shape.defines = {{"PACKED", packed(problem) ? "1" : "0"}};
+  shape.defines = {{"GAP", packed(problem) ? std::to_string(cols) : "0"}};
   shape.arguments = {OperandArgument{0}, OperandArgument{1}};
-  if (packed(problem)) {
-    shape.arguments.insert(shape.arguments.end(), {count, static_cast<std::uint32_t>(cols)});
-  } else {
-    shape.arguments.insert(shape.arguments.end(), {OperandArgument{2}, count});
-  }
+  if (!packed(problem)) shape.arguments.emplace_back(OperandArgument{2});
+  shape.arguments.emplace_back(count);
   return shape;
 }
 
