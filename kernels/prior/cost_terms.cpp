@@ -47,16 +47,17 @@ CostTerms cost_terms(const KernelWork& launches, const UnitRates& rates) {
     const double n = load.workgroups + load.resident * work.imbalance;
     const double at_once =
         std::min(load.workgroups, load.resident);  // workgroups that share the unit
+    // Fewer waves than a unit has schedulers leave some of it idle.
+    const double busy = std::min(1.0, at_once * work.threads / rates.lanes);
     if (work.matrix_flops > 0) {
       add(work.warpgroups ? Term::warpgroups : Term::matrix,
-          n * work.matrix_flops / std::max(rates.matrix_flops, 1.0));
+          n * work.matrix_flops / std::max(rates.matrix_flops, 1.0) / busy);
     }
-    const double busy = std::min(1.0, at_once * work.threads / rates.lanes);
     add(Term::vector, n * work.vector_flops / rates.vector_flops / busy);
     add(Term::shared, n * work.shared_traffic * work.conflicts / rates.shared_bytes);
     add(Term::cache, n * (work.read_bytes + work.written_bytes) / rates.cache_bytes);
     add(Term::memory, work.unique_bytes / rates.units / rates.memory_bytes);
-    add(Term::loads, n * work.loads / 32);
+    add(Term::loads, n * work.loads / 32 / busy);
     const double rounds = work.ahead_bytes > 0 ? work.read_bytes / work.ahead_bytes : work.steps;
     add(work.overlapped ? Term::prefetched : Term::waiting, n / at_once * rounds * rates.latency);
     add(Term::barriers, n / at_once * work.barriers * cycles_of_barrier);

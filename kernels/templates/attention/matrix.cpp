@@ -282,6 +282,14 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   work.overlapped = true;
   if (config["ASYNC"] != 0) work.ahead_bytes *= config["BUFFERS"] - 1;
   work.barriers += 2 * work.steps + (key_waves > 1 ? 2 : 0);
+  if (kernel.copies() && waves * key_waves < 4) {
+    // Of so few waves, each starts its products and copies one after the other
+    // (results/2026-12-01-nvidia-h200-unseen-catalog).
+    constexpr double cycles_of_start = 37;
+    const double products = rows * bk * both / (16 * 128) / (waves * key_waves);
+    const double copies = bk * both * in / 16 / work.threads;
+    work.tail_cycles = work.steps * (products + copies) * cycles_of_start;
+  }
   return {work};
 }
 

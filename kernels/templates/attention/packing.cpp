@@ -16,7 +16,7 @@ namespace greta::kernels::attention {
 namespace {
 
 // What a join in a cluster costs, in barriers of workgroups.
-constexpr double cluster_barriers = 20;
+constexpr double cluster_barriers = 80;
 
 /// Returns SPLIT: what fills the device `times` with slices of 256 keys and more, unless the last
 /// workgroup would then read more of the slices' sums than each reads of the keys.
