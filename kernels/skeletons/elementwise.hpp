@@ -51,6 +51,10 @@ ElementwiseShape row_shape(const Problem& problem, std::int64_t rows, std::int64
 /// Appends the extents of these dimensions to a kernel's arguments.
 void add_extents(std::vector<Argument>& arguments, const Problem& problem,
                  std::initializer_list<const char*> dimensions);
+/// Defines the extents of these dimensions, under their names in capitals: compilers divide by what
+/// they know by multiplying, which is 5 to 20 % of a small launch, or of one of short vectors.
+void add_constants(Defines& defines, const Problem& problem,
+                   std::initializer_list<const char*> dimensions);
 
 /// Returns uniform values in (-16, 16), a range in which activations are nonlinear and vanish.
 HostTensor random_activations(const Problem& problem, const TensorSpec& spec, std::uint64_t seed);

@@ -87,9 +87,10 @@ ElementwiseShape shape(const Problem& problem) {
   const std::int64_t dim = problem.dim("dim"), parts = problem.dim("parts");
   ElementwiseShape shape = row_shape(problem, rows, dim, "dim");
   shape.defines = {{"LSE", stores_lse(problem) ? "1" : "0"}};
+  add_constants(shape.defines, problem, {"dim"});
   const std::size_t operands = tensors(problem).size();
   for (std::size_t i = 0; i < operands; ++i) shape.arguments.emplace_back(OperandArgument{i});
-  for (const std::int64_t extent : {parts, rows, dim}) {
+  for (const std::int64_t extent : {parts, rows}) {
     shape.arguments.emplace_back(static_cast<std::uint32_t>(extent));
   }
   shape.workgroups = [=](const Config& c) {

@@ -4,8 +4,8 @@
 // neighbours of a head, of ITEMS parts at a time, and keeps half the average of the parts so far: so nothing
 // overflows, and log-sum-exps are read once. A part whose log-sum-exp is minus infinity has seen no key,
 // and is not used, nor is one whose weight becomes 0, whatever its outputs are. With LSE the log-sum-exps of all keys are stored.
-#if !defined(LSE)
-#error "LSE must be defined"
+#if !defined(DIM) || !defined(LSE)
+#error "DIM and LSE must be defined"
 #endif
 
 #include "common/elementwise.glsl"
@@ -15,7 +15,7 @@ layout(push_constant, std430) uniform Arguments {
 #if LSE
   uint64_t lse;
 #endif
-  uint parts, rows, dim;
+  uint parts, rows;
 } args;
 
 // Bits, as drivers may assume that there are no infinities and no NaN.
@@ -34,10 +34,10 @@ float weight(uint bits, float greatest) {
 
 // `row` is a head of a token, of which each part has `rows`.
 void main() {
-  const uint width = args.dim / VEC;
+  const uint width = DIM / VEC;
   const Place place = advance(tile_start(width, THREADS), gl_LocalInvocationIndex, width);
   if (place.row >= args.rows) return;
-  const uint64_t at = uint64_t(place.row) * args.dim + place.col * VEC;
+  const uint64_t at = uint64_t(place.row) * DIM + place.col * VEC;
 
   // y is half the average of the parts so far, whose weights add up to `sum`.
   uint most = NONE;
@@ -52,7 +52,7 @@ void main() {
       if (first + i < args.parts) {
         const uint64_t row = uint64_t(first + i) * args.rows;
         bits[i] = floatBitsToUint(F32(args.lses + (row + place.row) * 4).v);
-        raw[i] = load_vector(args.outs + (row * args.dim + at) * IN_BYTES);
+        raw[i] = load_vector(args.outs + (row * DIM + at) * IN_BYTES);
       }
     }
     const uint before = most;

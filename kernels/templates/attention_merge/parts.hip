@@ -3,8 +3,8 @@
 // neighbours of a head, of ITEMS parts at a time, and keeps half the average of the parts so far: so nothing
 // overflows, and log-sum-exps are read once. A part whose log-sum-exp is minus infinity has seen no key,
 // and is not used, nor is one whose weight becomes 0, whatever its outputs are. With LSE the log-sum-exps of all keys are stored.
-#if !defined(LSE)
-#error "LSE must be defined"
+#if !defined(DIM) || !defined(LSE)
+#error "DIM and LSE must be defined"
 #endif
 #if LSE
 #define LSE_PARAMETER float *__restrict__ lse,
@@ -17,13 +17,13 @@
 // `row` is a head of a token, of which each part has `rows`.
 GRETA_KERNEL(THREADS)
 attention_merge_parts(const In* GRETA_READ outs, const float* GRETA_READ lses,
-                      Out* __restrict__ out, LSE_PARAMETER u32 parts, u32 rows, u32 dim) {
+                      Out* __restrict__ out, LSE_PARAMETER u32 parts, u32 rows) {
   begin_launch();
-  const u32 width = dim / VEC;
+  constexpr u32 width = DIM / VEC;
   const Place place = advance(tile_start<THREADS>(width), thread_index(), width);
   if (place.row >= rows) return;
   const float none = float_from_bits(0xff800000U);
-  const u64 at = u64(place.row) * dim + place.col * VEC, step = u64(rows) * dim;
+  const u64 at = u64(place.row) * DIM + place.col * VEC, step = u64(rows) * DIM;
   const In* from = outs + at;
   const float* from_lse = lses + place.row;
 

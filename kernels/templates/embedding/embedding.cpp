@@ -37,7 +37,8 @@ Work work(const Problem& problem) {
 ElementwiseShape shape(const Problem& problem) {
   ElementwiseShape shape = row_shape(problem, problem.dim("tokens"), problem.dim("dim"), "dim");
   shape.arguments = {OperandArgument{0}, OperandArgument{1}, OperandArgument{2}};
-  add_extents(shape.arguments, problem, {"tokens", "vocabulary", "dim"});
+  add_extents(shape.arguments, problem, {"tokens", "vocabulary"});
+  add_constants(shape.defines, problem, {"dim"});
   return shape;
 }
 

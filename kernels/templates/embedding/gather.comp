@@ -5,11 +5,11 @@
 
 layout(push_constant, std430) uniform Arguments {
   uint64_t ids, table, out_;
-  uint tokens, vocabulary, dim;
+  uint tokens, vocabulary;
 } args;
 
 void main() {
-  const uint width = args.dim / VEC;
+  const uint width = DIM / VEC;
   const Place start = tile_start(width, THREADS * ITEMS);
   Place place[ITEMS];
   uint id[ITEMS];
@@ -21,13 +21,13 @@ void main() {
   X_RAW raw[ITEMS];
   [[unroll]] for (uint i = 0; i < ITEMS; ++i) {
     raw[i] = X_RAW(0);
-    const uint64_t from = uint64_t(id[i]) * args.dim + place[i].col * VEC;
+    const uint64_t from = uint64_t(id[i]) * DIM + place[i].col * VEC;
     if (place[i].row < args.tokens && id[i] < args.vocabulary)
       raw[i] = load_vector(args.table + from * IN_BYTES);
   }
   [[unroll]] for (uint i = 0; i < ITEMS; ++i) {
     if (place[i].row >= args.tokens) continue;
-    const uint64_t to = uint64_t(place[i].row) * args.dim + place[i].col * VEC;
+    const uint64_t to = uint64_t(place[i].row) * DIM + place[i].col * VEC;
     if (id[i] < args.vocabulary) {
       store_converted(args.out_ + to * OUT_BYTES, raw[i]);
     } else {

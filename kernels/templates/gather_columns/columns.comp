@@ -5,11 +5,11 @@
 
 layout(push_constant, std430) uniform Arguments {
   uint64_t ids, x, out_;
-  uint rows, width, cols;
+  uint rows, width;
 } args;
 
 void main() {
-  const uint vectors = args.cols / VEC;
+  const uint vectors = COLS / VEC;
   const Place start = tile_start(vectors, THREADS * ITEMS);
   Place place[ITEMS];
   uint id[ITEMS][VEC];
@@ -31,7 +31,7 @@ void main() {
     }
   }
   [[unroll]] for (uint i = 0; i < ITEMS; ++i) {
-    const uint64_t to = uint64_t(place[i].row) * args.cols + place[i].col * VEC;
+    const uint64_t to = uint64_t(place[i].row) * COLS + place[i].col * VEC;
     if (place[i].row < args.rows) store_floats(args.out_ + to * OUT_BYTES, value[i]);
   }
 }

@@ -1,11 +1,15 @@
 // The columns of a matrix that the ids name; an id that it does not have gives a column of NaN.
+#if !defined(COLS)
+#error "COLS must be defined"
+#endif
+
 #include "common/elementwise.hip"
 
 GRETA_KERNEL(THREADS)
 gather_columns_columns(const int* GRETA_READ ids, const In* GRETA_READ x, Out* __restrict__ out,
-                       u32 rows, u32 width, u32 cols) {
+                       u32 rows, u32 width) {
   begin_launch();
-  const u32 vectors = cols / VEC;
+  constexpr u32 vectors = COLS / VEC;
   const Place start = tile_start<THREADS * ITEMS>(vectors);
   Place place[ITEMS];
   u32 id[ITEMS][VEC] = {};
@@ -29,6 +33,6 @@ gather_columns_columns(const int* GRETA_READ ids, const In* GRETA_READ x, Out* _
   GRETA_UNROLL
   for (u32 i = 0; i < ITEMS; ++i) {
     if (place[i].row < rows)
-      store_floats(out + u64(place[i].row) * cols + place[i].col * VEC, value[i]);
+      store_floats(out + u64(place[i].row) * COLS + place[i].col * VEC, value[i]);
   }
 }

@@ -37,7 +37,8 @@ Work work(const Problem& problem) {
 ElementwiseShape shape(const Problem& problem) {
   ElementwiseShape shape = row_shape(problem, problem.dim("rows"), problem.dim("cols"), "cols");
   shape.arguments = {OperandArgument{0}, OperandArgument{1}, OperandArgument{2}};
-  add_extents(shape.arguments, problem, {"rows", "width", "cols"});
+  add_extents(shape.arguments, problem, {"rows", "width"});
+  add_constants(shape.defines, problem, {"cols"});
   shape.default_width = 2;  // what is loaded has no neighbours
   return shape;
 }

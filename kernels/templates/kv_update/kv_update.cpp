@@ -90,11 +90,11 @@ ElementwiseShape shape(const Problem& problem) {
   const std::int64_t page = page_of(problem);
   shape.defines = {stride_define(shape.strides, "kv_stride", packed_stride(problem)),
                    {"PAGE", std::to_string(page)},
-                   {"OTHER_VALUES", v_dim != dim ? "1" : "0"}};
+                   {"V_DIM", std::to_string(v_dim)}};
+  add_constants(shape.defines, problem, {"kv_heads", "dim"});
   const std::size_t tensors = page > 0 ? 6 : 5;
   for (std::size_t i = 0; i < tensors; ++i) shape.arguments.emplace_back(OperandArgument{i});
-  add_extents(shape.arguments, problem, {"tokens", "kv_heads", "dim", "capacity"});
-  if (v_dim != dim) shape.arguments.emplace_back(static_cast<std::uint32_t>(v_dim));
+  add_extents(shape.arguments, problem, {"tokens", "capacity"});
   return shape;
 }
 

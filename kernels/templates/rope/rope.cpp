@@ -78,7 +78,8 @@ ElementwiseShape shape(const Problem& problem) {
       {"HALF", half(problem) ? "1" : "0"}, x, {"OUT_STRIDE", in_place(problem) ? x.second : "0"}};
   shape.arguments = {OperandArgument{0}, OperandArgument{1}, OperandArgument{2},
                      OperandArgument{in_place(problem) ? std::size_t{0} : std::size_t{3}}};
-  add_extents(shape.arguments, problem, {"tokens", "heads", "dim", "positions"});
+  add_extents(shape.arguments, problem, {"tokens", "positions"});
+  add_constants(shape.defines, problem, {"heads", "dim"});
   shape.least_width = half(problem) ? 1 : 2;
   shape.most_items = heads;
   shape.items_name = "heads";

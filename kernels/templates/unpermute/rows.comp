@@ -6,11 +6,11 @@
 
 layout(push_constant, std430) uniform Arguments {
   uint64_t y, places, weights, out_;
-  uint tokens, rows, top_k, dim;
+  uint tokens, rows, top_k;
 } args;
 
 void main() {
-  const uint width = args.dim / VEC;
+  const uint width = DIM / VEC;
   const Place at = advance(tile_start(width, THREADS), gl_LocalInvocationIndex, width);
   if (at.row >= args.tokens) return;
   const uint64_t first = uint64_t(at.row) * args.top_k;
@@ -25,7 +25,7 @@ void main() {
       uint row = args.rows;
       if (k + i < args.top_k) row = uint(I32(args.places + (first + k + i) * 4).v);
       if (row < args.rows) {
-        const uint64_t from = uint64_t(row) * args.dim + at.col * VEC;
+        const uint64_t from = uint64_t(row) * DIM + at.col * VEC;
         raw[i] = load_vector(args.y + from * IN_BYTES);
         weight[i] = F32(args.weights + (first + k + i) * 4).v;
       }
@@ -36,5 +36,5 @@ void main() {
       [[unroll]] for (uint j = 0; j < VEC; ++j) sum[j] = fma(weight[i], x[j], sum[j]);
     }
   }
-  store_floats(args.out_ + (uint64_t(at.row) * args.dim + at.col * VEC) * OUT_BYTES, sum);
+  store_floats(args.out_ + (uint64_t(at.row) * DIM + at.col * VEC) * OUT_BYTES, sum);
 }

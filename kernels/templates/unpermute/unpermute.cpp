@@ -83,7 +83,8 @@ ElementwiseShape shape(const Problem& problem) {
   ElementwiseShape shape = row_shape(problem, tokens, dim, "dim");
   shape.arguments = {OperandArgument{0}, OperandArgument{1}, OperandArgument{2},
                      OperandArgument{3}};
-  add_extents(shape.arguments, problem, {"tokens", "rows", "top_k", "dim"});
+  add_extents(shape.arguments, problem, {"tokens", "rows", "top_k"});
+  add_constants(shape.defines, problem, {"dim"});
   shape.workgroups = [=](const Config& c) {
     return ceil_div(tokens * (dim / c["VEC"]), std::int64_t{c["THREADS"]});
   };
