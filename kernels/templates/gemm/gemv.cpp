@@ -292,6 +292,9 @@ KernelWork work(const Shape& shape, const DeviceInfo&, const Config& config) {
   // Many loads along K make kernels large, which a cold launch fetches first
   // (results/2026-11-27-nvidia-h200-unseen-shapes).
   if (shape.b_along_k) work.barriers += std::pow(config["UNROLL"], 3) / 50;
+  // So do products of many rows with many columns
+  // (results/2026-12-01-nvidia-h200-unseen-catalog).
+  if (!shape.b_along_k) work.barriers += m * config["VB"] * config["UNROLL"] / 10;
   work.unique_bytes = batch * (products + rows) * static_cast<double>(shape.k) * in;
   return {work};
 }
