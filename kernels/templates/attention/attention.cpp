@@ -205,7 +205,7 @@ Operation make_attention() {
        .help = "sequences",
        .fallback = "1",
        .examples = {1, 2},
-       .at_run_time = RunTimeExtent{}},
+       .at_run_time = RunTimeExtent{.steps = 4}},
       {.name = "heads", .help = "number of query heads", .examples = {2, 4}},
       {.name = "kv_heads", .help = "number of KV heads", .fallback = "heads", .examples = {1, 2}},
       {.name = "q",

@@ -15,7 +15,7 @@ Operation make_latent_attention() {
        .help = "sequences",
        .fallback = "1",
        .examples = {1, 2},
-       .at_run_time = RunTimeExtent{}},
+       .at_run_time = RunTimeExtent{.steps = 4}},
       {.name = "heads", .help = "number of query heads", .examples = {3, 8, 16}},
       {.name = "q",
        .help = "number of queries per sequence",
