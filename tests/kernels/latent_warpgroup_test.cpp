@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -45,6 +46,12 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"slices",
              "dtype=f16 out=f16 lse=stored batch=1 heads=128 q=1 kv=300 latent=256 rope=64",
              "BK=32 GROUPS=2 BUFFERS=3 SPLIT=4"},
+        Case{"two_slices_whose_rows_are_joined_in_fours",
+             "dtype=bf16 out=bf16 lse=stored batch=1 heads=65 q=1 kv=130 latent=128 rope=64",
+             "BK=64 GROUPS=2 BUFFERS=2 SPLIT=2"},
+        Case{"six_slices_whose_rows_are_joined_in_pairs",
+             "dtype=bf16 out=f32 batch=3 heads=71 q=1 kv=200 latent=72 rope=8",
+             "BK=32 GROUPS=1 BUFFERS=2 SPLIT=6"},
         Case{"three_groups_causal",
              "dtype=bf16 out=f32 mask=causal batch=2 heads=16 q=5 kv=200 latent=384 rope=64",
              "BK=48 GROUPS=3 BUFFERS=2 SPLIT=2"},
@@ -81,6 +88,25 @@ TEST(LatentWarpgroups, RandomOnesAreRightOnAdversarialInputs) {
        random_candidates(latent(), hopper_of_two_units(), "warpgroups", 16, 1)) {
     expect_right_of_hopper(problem, config, InputStyle::adversarial, ++seed);
   }
+}
+
+// A round of workgroups on some units takes as long as one on all, and the join costs what it
+// moves.
+TEST(LatentWarpgroupSpace, SlicesLeaveFewUnitsIdleInTheLastRound) {
+  DeviceInfo hopper = architecture_info("sm_90").value();
+  hopper.compute_units = 132;
+  const auto split_of = [&](int batch, int q, int kv) {
+    const auto problem = Problem::parse(
+        fmt::format("latent_attention dtype=bf16 out=bf16 batch={} heads=128 q={} kv={} latent=512 "
+                    "rope=64",
+                    batch, q, kv));
+    return latent().default_config(problem.value(), hopper)["SPLIT"];
+  };
+  EXPECT_EQ(split_of(17, 2, 8192), 3);  // 68 tiles: two rounds of a third, not one of all
+  EXPECT_EQ(split_of(66, 1, 4096), 1);  // as many tiles as units
+  EXPECT_EQ(split_of(64, 1, 1024), 1);
+  EXPECT_EQ(split_of(8, 1, 2048), 8);    // 16 tiles
+  EXPECT_EQ(split_of(1, 1, 32768), 64);  // two
 }
 
 TEST(LatentWarpgroupSpace, IsThatOfHopperAlone) {

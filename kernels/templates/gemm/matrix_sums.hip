@@ -67,8 +67,10 @@ template <typename Put>
 GRETA_DEVICE void load_columns(Position tile, Columns columns, const Put& put,
                                typename Put::Loaded (&loaded)[most_units]) {
   const Position start = columns.start(tile);
+  // A known number of iterations, or clang keeps the loop and puts `loaded` into memory.
   GRETA_UNROLL
-  for (u32 e = 0; e < columns.units(); ++e) {
+  for (u32 e = 0; e < most_units; ++e) {
+    if (e >= columns.units()) break;
     const Position at = columns.place(e);
     loaded[e] = put.load(start.row + at.row, start.col + at.col);
   }

@@ -53,6 +53,20 @@ TEST(Bucket, RoundsWhatVariesAtRunTimeAndNothingElse) {
   EXPECT_EQ(rounded("argmax dtype=f16 out=i32 rows=100 cols=1000"), "rows=64 cols=1000");
 }
 
+// SPLIT divides a device among sequences: what suits 32 leaves half of it idle for 17.
+TEST(Bucket, BatchesOfAttentionRoundToAQuarterOfAPowerOfTwo) {
+  for (const char* form :
+       {"attention dtype=f16 out=f16 batch={} heads=8 kv_heads=8 q=1 kv=1024 dim=80",
+        "latent_attention dtype=bf16 out=bf16 batch={} heads=128 q=1 kv=1024 latent=512 rope=64",
+        "tree_attention dtype=f16 out=f16 batch={} heads=8 kv_heads=8 q=5 kv=1024 dim=64"}) {
+    for (const auto& [batch, to] :
+         {std::pair{3, 4}, {9, 16}, {17, 24}, {25, 32}, {33, 40}, {65, 80}, {129, 160}}) {
+      const auto problem = Problem::parse(fmt::format(fmt::runtime(form), batch)).value();
+      EXPECT_EQ(bucket(problem).dim("batch"), to) << form << batch;
+    }
+  }
+}
+
 // The number of tiles determines the number of rounds of workgroups, and 1.5 rounds take as long as
 // two.
 TEST(Bucket, RowsOfProductsRoundToAnEighthOfAPowerOfTwo) {

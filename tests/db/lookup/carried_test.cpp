@@ -1,5 +1,7 @@
 // Protects: of operations that are never predicted, a winner that gains little over the default
-// serves no problem of another shape, which has its own default. Other winners do.
+// serves no problem of another shape, which has its own default. Other winners do, unless a judging
+// default is predicted to be much faster.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "tests/catalog.hpp"
@@ -58,6 +60,45 @@ TEST_F(CarriedWinners, OfPredictedOperationsTheyServeOthers) {
   const Answer other = answer(test::gemm(64, 64, 64), known, 1.01);
   EXPECT_EQ(other.origin, LookupOrigin::nearest_shape);
   EXPECT_EQ(other.config, test::plain_config(1));
+}
+
+// A slice for each of many sequences leaves a device without work for few.
+TEST_F(CarriedWinners, ADefaultJudgesThoseOfItsVariant) {
+  const auto latent = [](std::int64_t batch, std::int64_t kv) {
+    return Problem::parse(fmt::format("latent_attention dtype=bf16 out=bf16 batch={} heads=128 q=1 "
+                                      "kv={} latent=512 rope=64",
+                                      batch, kv))
+        .value();
+  };
+  const auto hopper = test::card("sm_90", "aa");
+  const auto warpgroups = [](int split) {
+    return Config{"warpgroups", {{"BK", 64}, {"GROUPS", 2}, {"BUFFERS", 2}, {"SPLIT", split}}};
+  };
+  const Problem few = latent(8, 4096);
+  const Config own = built_in("latent_attention").default_config(few, hopper);
+  ASSERT_GE(own["SPLIT"], 4);
+  const auto answer_of = [&](const DeviceInfo& device, const Config& config) {
+    test::Databases databases;
+    databases.add(test::winner(latent(16, 4096), device, config));
+    return databases.open(device).find(few);
+  };
+  const Answer judged = answer_of(hopper, warpgroups(1));
+  EXPECT_EQ(judged.origin, LookupOrigin::fallback);
+  EXPECT_EQ(judged.config, own);
+  EXPECT_FALSE(judged.speedup);
+  // One that is about as good answers, and so does another variant, which the prior compares worse.
+  const Config near = warpgroups(own["SPLIT"] + (own["SPLIT"] > 4 ? -2 : 2));
+  EXPECT_EQ(answer_of(hopper, near).config, near);
+  const Config matrix{"matrix",
+                      {{"BK", 32},
+                       {"WQ", 16},
+                       {"WAVES", 1},
+                       {"VWAVES", 8},
+                       {"BUFFERS", 2},
+                       {"QREG", 0},
+                       {"SPLIT", 1},
+                       {"FOLD", 1}}};
+  EXPECT_EQ(answer_of(hopper, matrix).config, matrix);
 }
 
 }  // namespace
