@@ -14,7 +14,7 @@ Peers compute the same from the same types, with scales shared by the same numbe
 says how operands are padded for those of quantised numbers, and what multiplies weights that torch has no product for;
 scripts/peers/experts.py and scripts/peers/caches.py say what the peers of experts and of attention over caches are.
 
-Samples are cold: a buffer larger than the last-level cache is overwritten before each call, once or more. A figure is the median of 30,
+Samples are cold: memory that is larger than the last-level cache is read before each call, once or more. A figure is the median of 30,
 with the order statistics of its 95 % interval, of all peers alike.
 """
 
@@ -60,7 +60,8 @@ def rows_of(path):
 
 class Timer:
     """Times calls one by one, with cold caches, as GRETA does: other memory is read, and then as much of it is
-    written as the call writes. Fills alone leave operands in an H200's cache. The caches are flushed for as long as
+    written as the call returns. Reads come first because lines that a large fill leaves in the cache must be written
+    back before others take their place, for which the next launch would wait. The caches are flushed for as long as
     the host needs for a call, so that a call's launches follow each other on the device, unless the call waits for
     the device itself."""
 
@@ -76,7 +77,7 @@ class Timer:
         self.torch.sum(self.memory, dim=0, out=self.sum)
 
     def written(self, result):
-        """Returns the part of the memory that is as large as a call's results, up to the cache."""
+        """Returns the part of the memory that is as large as the tensors that a call returns, up to the cache."""
         results = [result] if isinstance(result, self.torch.Tensor) else result or []
         count = sum(one.nbytes for one in results if isinstance(one, self.torch.Tensor))
         return self.memory[: min(count, self.torch.cuda.get_device_properties(0).L2_cache_size) // 4]

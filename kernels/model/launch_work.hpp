@@ -34,7 +34,7 @@ struct LaunchWork {
   double ahead_bytes = 0;   ///< requested by a workgroup before it waits
   bool overlapped = false;  ///< whether a workgroup computes while it loads the next step
   double barriers = 0;      ///< waits for all threads of a workgroup
-  double tail_cycles = 0;   ///< in which it stores its results and computes nothing else
+  double tail_cycles = 0;   ///< in which it stores its results, or starts work, and nothing else
 
   /// Bytes that the launch moves from and to memory if caches serve every repeated read.
   double unique_bytes = 0;

@@ -59,8 +59,8 @@ bool roomy(const Shape& s, const DeviceInfo& device, const Config& c) {
 /// vectors. Up to 5 vectors a thread, a row stays in one wave, which needs no barrier, and up to 6
 /// in a quarter of the largest workgroup, of which several share a unit. With NVRTC, for which this
 /// is measured, it stays in a half of it likewise, and in both up to 56 elements if there is
-/// nothing else to hold. 32 threads and less share a row only if all rows keep the device busy. If
-/// they do not, more threads share a row with weights.
+/// nothing else to hold. 32 threads and less share a row only if all rows keep the device busy.
+/// Where all rows run at once, more threads share a row with weights.
 std::int64_t lanes_of_many(const Shape& s, const DeviceInfo& device, int vec, int loads,
                            std::int64_t busy) {
   constexpr std::int64_t wave = 32, quarter = 256, half = 512, busy_threads = 512;
@@ -77,7 +77,7 @@ std::int64_t lanes_of_many(const Shape& s, const DeviceInfo& device, int vec, in
   // A thread that holds more elements loads weights later (fixed_first of rows.hip).
   constexpr std::int64_t held_with_weights = 16;
   while (measured && weights_of(s) > 0 && lanes * held_with_weights < s.cols &&
-         2 * lanes * s.rows <= 2 * busy * busy_threads) {
+         lanes * s.rows <= busy * busy_threads) {
     lanes *= 2;
   }
   return lanes;
@@ -125,9 +125,8 @@ bool stays_roomy(const Shape& s, const DeviceInfo& device, const Config& c) {
 }  // namespace
 
 /// A load of 16 bytes, or four of single elements, per thread if there are fewer rows than units,
-/// else three or four
-/// (results/2026-11-27-nvidia-h200-row-defaults). Workgroups have at least 128 threads, or one wave
-/// if rows are few and short, with loads of less than 16 bytes.
+/// else three or four (results/2026-11-27-nvidia-h200-row-defaults). Workgroups have at least 128
+/// threads, or one wave if rows are few and short, with loads of less than 16 bytes.
 std::vector<Config> held_defaults(const Shape& s, const DeviceInfo& device) {
   const std::int64_t rows = s.rows, cols = s.cols, busy = busy_workgroups(device);
   const int widest = widest_of(s.strides, s.in, s.cols);

@@ -275,6 +275,28 @@ TEST_P(AttentionKernel, NanStaysNan) {
   }
 }
 
+/// A query that sees no key gives zeros. `decode` does so even where others see
+/// an infinite value; matrix cores multiply it by a weight of 0.
+TEST_P(AttentionKernel, WithoutKeysOutputsAreZeros) {
+  constexpr std::size_t heads = 2, dim = 64;
+  for (const DType in : {DType::f16, DType::f32}) {
+    const Problem problem = attention_problem({1, heads, heads, 2, 1, dim, true}, in, DType::f32);
+    auto inputs = attention_inputs(problem, 4);
+    ASSERT_EQ(inputs[2].spec.name, "V");
+    store_element(in, inputs[2].data.data(), 3, std::numeric_limits<double>::infinity());
+    std::size_t checked = 0;
+    for (const Config& config : defaults_of(problem)) {
+      if (config.variant != "decode") continue;
+      SCOPED_TRACE(problem.key() + " | " + config.text());
+      const auto outputs = run_attention(device_, problem, config, inputs);
+      ASSERT_FALSE(outputs.empty());
+      for (std::size_t i = 0; i < heads * dim; ++i) ASSERT_EQ(outputs[0].at(i), 0) << i;
+      ++checked;
+    }
+    EXPECT_GT(checked, 0U);
+  }
+}
+
 TEST_P(AttentionKernel, EqualInputsGiveEqualBits) {
   const Problem problem = attention_problem({1, 4, 2, 2, 1100, 64, true}, DType::f16, DType::f32);
   const auto inputs = attention_inputs(problem, 3, {1090});

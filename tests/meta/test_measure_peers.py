@@ -7,6 +7,7 @@ import random
 import subprocess
 import sys
 import tempfile
+import types
 import unittest
 
 import replaced_torch as torch
@@ -35,6 +36,18 @@ class Flushes(unittest.TestCase):
         timer = Timer.__new__(Timer)
         timer.flush_us = 120
         self.assertEqual([timer.flushes_for(host_us) for host_us in (0, 30, 100, 1000, 1e6)], [1, 1, 3, 18, Timer.MOST_FLUSHES])
+
+
+    def test_write_as_much_as_a_call_returns_up_to_the_cache(self):
+        class Result:
+            def __init__(self, nbytes):
+                self.nbytes = nbytes
+
+        cuda = types.SimpleNamespace(get_device_properties=lambda device: types.SimpleNamespace(L2_cache_size=400))
+        timer = Timer.__new__(Timer)
+        timer.torch, timer.memory = types.SimpleNamespace(Tensor=Result, cuda=cuda), range(1000)
+        results = Result(40), (Result(40), Result(80), 3), None, Result(4000)
+        self.assertEqual([len(timer.written(result)) for result in results], [10, 30, 0, 100])
 
 
 class Quantized(unittest.TestCase):

@@ -235,7 +235,7 @@ struct RowSum {
                            float (&x)[count]) {
     const float each = factor(args, head);
     GRETA_UNROLL
-    for (int i = 0; i < count; ++i) x[i] = values[i] * each;
+    for (int i = 0; i < count; ++i) x[i] = sum == 0.0f ? 0.0f : values[i] * each;
   }
 
   // Of the row's output, at `offset`.

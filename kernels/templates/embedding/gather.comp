@@ -1,6 +1,10 @@
 #version 460
 // The rows of a table that the ids name; an id that it does not have gives a row of NaN.
 
+#if !defined(DIM)
+#error "DIM must be defined"
+#endif
+
 #include "common/elementwise.glsl"
 
 layout(push_constant, std430) uniform Arguments {

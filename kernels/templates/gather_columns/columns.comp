@@ -1,6 +1,10 @@
 #version 460
 // The columns of a matrix that the ids name; an id that it does not have gives a column of NaN.
 
+#if !defined(COLS)
+#error "COLS must be defined"
+#endif
+
 #include "common/elementwise.glsl"
 
 layout(push_constant, std430) uniform Arguments {

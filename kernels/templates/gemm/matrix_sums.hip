@@ -19,6 +19,7 @@
 // memory, a piece of its rows at a time, so that neighbouring lanes get neighbouring columns.
 constexpr u32 piece_columns = piece_width < SUM_COLUMNS ? piece_width : SUM_COLUMNS;
 constexpr u32 rest_columns = piece_width % piece_columns;
+constexpr u32 last_columns = rest_columns > 0 ? rest_columns : piece_columns;
 constexpr u32 parts_of_piece = (piece_width + piece_columns - 1) / piece_columns;
 constexpr u32 most_units = piece_rows * piece_columns / unit_columns / wave_size;  // of a lane
 
@@ -31,7 +32,6 @@ struct Columns {
     const u32 first = index % parts_of_piece * piece_columns;
     return {index / parts_of_piece, first, smaller(piece_width - first, piece_columns)};
   }
-  GRETA_DEVICE constexpr u32 units() const { return piece_rows * width / unit_columns / wave_size; }
   // Where the lane's unit number e lies in them.
   GRETA_DEVICE Position place(u32 e) const {
     const u32 unit = e * wave_size + lane_index(), row_units = width / unit_columns;
@@ -63,16 +63,25 @@ GRETA_DEVICE void put_columns(float* piece, Position tile, const Sums& sums, Col
   wave_barrier();
 }
 
-template <typename Put>
+// A known number of iterations, or clang keeps the loop and puts `loaded` into memory.
+template <u32 width, typename Put>
 GRETA_DEVICE void load_columns(Position tile, Columns columns, const Put& put,
                                typename Put::Loaded (&loaded)[most_units]) {
   const Position start = columns.start(tile);
-  // A known number of iterations, or clang keeps the loop and puts `loaded` into memory.
   GRETA_UNROLL
-  for (u32 e = 0; e < most_units; ++e) {
-    if (e >= columns.units()) break;
+  for (u32 e = 0; e < piece_rows * width / unit_columns / wave_size; ++e) {
     const Position at = columns.place(e);
     loaded[e] = put.load(start.row + at.row, start.col + at.col);
+  }
+}
+
+template <typename Put>
+GRETA_DEVICE void load_columns(Position tile, Columns columns, const Put& put,
+                               typename Put::Loaded (&loaded)[most_units]) {
+  if (columns.width < piece_columns) {
+    load_columns<last_columns>(tile, columns, put, loaded);
+  } else {
+    load_columns<piece_columns>(tile, columns, put, loaded);
   }
 }
 
@@ -94,8 +103,7 @@ GRETA_DEVICE void hand_out(float* shared, Position tile, const Sums& sums, const
     const u32 next = i + buffers - 1;
     if (next < parts) load_columns(tile, Columns::at(next), put, loaded[next % buffers]);
     if (columns.width < piece_columns) {
-      constexpr u32 width = rest_columns > 0 ? rest_columns : piece_columns;
-      put_columns<width>(piece, tile, sums, columns, put, loaded[i % buffers]);
+      put_columns<last_columns>(piece, tile, sums, columns, put, loaded[i % buffers]);
     } else {
       put_columns<piece_columns>(piece, tile, sums, columns, put, loaded[i % buffers]);
     }

@@ -18,6 +18,7 @@
 #else
 #define TABLE_PARAMETER
 #endif
+
 // Elements before a row of the keys or values; tokens are KV_STRIDE apart, or packed.
 GRETA_DEVICE u64 row_start(u32 row, u32 dim) {
   if (KV_STRIDE > 0) return u64(row / KV_HEADS) * KV_STRIDE + u64(row % KV_HEADS) * dim;

@@ -40,10 +40,10 @@ Shape with_options(const Problem& problem, Shape shape) {
 
 constexpr int join_threads = 128;  ///< of rows_join.hip
 
-/// Returns the rows of a workgroup of rows_join.hip: as many of four as a thread loads its part of
-/// at once.
+/// Returns the rows of a workgroup of rows_join.hip: 4, 2 or 1, which divide tiles. A thread has at
+/// most 16 loads in flight, unless there are more slices.
 std::int64_t rows_of_join(const Config& config) {
-  return std::clamp<std::int64_t>(16 / config["SPLIT"], 1, 4);
+  return config["SPLIT"] <= 4 ? 4 : config["SPLIT"] <= 8 ? 2 : 1;
 }
 
 std::int64_t rounded_up(std::int64_t extent) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "kernels/planning/by_cost.hpp"
 #include "kernels/planning/device_limits.hpp"
@@ -96,34 +98,37 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
   return a;
 }
 
-/// Returns the SPLIT that is predicted to be the fastest, from the time of a workgroup on each unit
-/// and that of the launch that joins slices, in steps of 64 keys of 576 elements with values of 512
-/// (on an H200, results/2026-12-01-nvidia-h200-unseen-catalog).
+/// Returns the SPLIT that is predicted to be the fastest. A time is in steps of 64 keys of 576
+/// elements with values of 512, measured on an H200
+/// (results/2026-12-01-nvidia-h200-unseen-catalog).
 int fastest_split(const Shape& shape, const DeviceInfo& device) {
-  constexpr double of_round = 1.2, of_join = 2.4, joined_elements = 3000.0 * 512;
+  constexpr double steps_of_round = 1.2;  // a workgroup's start and end
+  constexpr double steps_of_join = 2.4, joined_in_step = 3000.0 * 512;  // the launch, and elements
   const std::int64_t readers = readers_of(shape, tile_rows), units = busy_workgroups(device);
   const std::int64_t tiles = ceil_div(shape.capacity, std::int64_t{64});
-  const double of_step = static_cast<double>(shape.both_dims()) / 1088;
+  const double of_tile = static_cast<double>(shape.both_dims()) / 1088;
   std::vector<std::pair<double, int>> costs;
   for (const int split : attention::key_slices()) {
     if (split > tiles) break;
     const auto rounds = static_cast<double>(ceil_div(readers * split, units));
     const auto steps = static_cast<double>(ceil_div(tiles, std::int64_t{split}));
     const auto joined = static_cast<double>(readers * tile_rows * split * shape.v_dim);
-    const double join = split > 1 ? of_join + joined / joined_elements : 0;
-    costs.emplace_back(rounds * (steps * of_step + of_round) + join, split);
+    const double join = split > 1 ? steps_of_join + joined / joined_in_step : 0;
+    costs.emplace_back(rounds * (steps * of_tile + steps_of_round) + join, split);
   }
   return by_cost(std::move(costs)).front();
 }
 
-/// Two warpgroups and 64 keys if they fit. `matrix` is faster
-/// where a tile is mostly idle, and where two thirds of the compute units would be (on an H200,
+/// Two warpgroups and 64 keys if they fit, and the SPLIT of the least predicted time. `matrix` is
+/// faster where a tile is mostly idle, and where two thirds of the compute units would be with as
+/// many slices as there are units for (on an H200,
 /// results/2026-11-28-nvidia-h200-latent-few-sequences).
 std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   std::vector<Config> configs;
   if (!offered(shape, device) || shape.rows() <= tile_rows / 2) return configs;
+  const std::int64_t most = readers_of(shape, tile_rows) * split_for(shape, device, tile_rows, 1);
+  if (3 * most < busy_workgroups(device)) return configs;
   const int split = fastest_split(shape, device);
-  if (3 * readers_of(shape, tile_rows) * split < busy_workgroups(device)) return configs;
   for (const int bk : {64, 32}) {
     for (const int groups : {2, 1, 3, 4}) {
       configs.push_back(

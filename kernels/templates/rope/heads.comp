@@ -52,7 +52,7 @@ uint64_t head_start(uint token, uint head, uint stride) {
 
 void main() {
   const uint width = DIM / (PARTS * VEC);
-  const uint groups = (HEADS + ITEMS - 1) / ITEMS;
+  const uint groups = HEADS / ITEMS + (HEADS % ITEMS != 0 ? 1 : 0);
   const Place place = advance(tile_start(width, THREADS), gl_LocalInvocationIndex, width);
   const uint token = place.row / groups, group = place.row % groups;
   if (token >= args.tokens) return;

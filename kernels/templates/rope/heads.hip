@@ -46,7 +46,7 @@ GRETA_KERNEL(THREADS)
 rope_heads(const In* x, const int* GRETA_READ positions, const float* GRETA_READ table, Out* out,
            u32 tokens, u32 table_rows) {
   begin_launch();
-  constexpr u32 width = DIM / (parts * VEC), groups = (HEADS + ITEMS - 1) / ITEMS;
+  constexpr u32 width = DIM / (parts * VEC), groups = HEADS / ITEMS + (HEADS % ITEMS != 0);
   const Place place = advance(tile_start<THREADS>(width), thread_index(), width);
   const u32 token = place.row / groups, group = place.row % groups;
   if (token >= tokens) return;

@@ -237,7 +237,8 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   work.steps = std::ceil(static_cast<double>(ceil_div(shape.k, step)) / split);
   // The rates are those of 16-bit types, half of those of 8 bits.
   work.matrix_flops = bm * bn * step * work.steps;
-  // Measured: 10 % for 6896 x 18944 x 5904 (results/2026-12-01-nvidia-h200-unseen-catalog).
+  // Three warpgroups take 10 % longer than two for 6896 x 18944 x 5904, and as long for fewer rows
+  // (results/2026-12-01-nvidia-h200-unseen-catalog).
   if (config["GROUPS"] == 3 && shape.scales != Scales::block) work.matrix_flops *= 1.05;
   const bool crosses = shape.scales == Scales::block && scale_block % config["BN"] != 0 &&
                        config["BN"] % scale_block != 0;  // each sum's scale is one of two
@@ -258,6 +259,7 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
     work.read_bytes += 4 * bm * bn;
     work.written_bytes += 4 * bm * bn;
   }
+  // A stage is free again before its products end: three stages are as fast as four.
   work.ahead_bytes = of_step * (config["STAGES"] - 0.5);
   if (config["RESIDENT"] != 0) {
     make_resident(work, static_cast<double>(resident_clusters(device, cluster) * cluster), 5,

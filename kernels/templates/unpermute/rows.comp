@@ -2,6 +2,10 @@
 // out is the weighted sum of the rows of y that are at a token's places; a place that y does not have
 // adds nothing. A thread takes VEC neighbours of a token, of ITEMS rows at a time.
 
+#if !defined(DIM)
+#error "DIM must be defined"
+#endif
+
 #include "common/elementwise.glsl"
 
 layout(push_constant, std430) uniform Arguments {
