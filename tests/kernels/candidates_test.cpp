@@ -38,8 +38,9 @@ TEST(RandomChoices, MeetEachInstructionOfAVariant) {
 
 TEST(RandomChoices, ReachEveryVariantTypeAndAttribute) {
   for (const Operation& operation : catalog()) {
-    const auto choices = random_candidates(operation, device("sm_90"), "", 120, 1);
-    ASSERT_EQ(choices.size(), 120U);
+    SCOPED_TRACE(operation.name);
+    const auto choices = random_candidates(operation, device("sm_90"), "", 160, 1);
+    ASSERT_EQ(choices.size(), 160U);
     std::map<std::string, std::set<std::string>> seen;
     for (const auto& [problem, config] : choices) {
       ASSERT_TRUE(check_problem(operation, problem)) << problem.key();
@@ -110,7 +111,7 @@ TEST(RandomChoices, MeetValuesThatAreSeldomValid) {
   const auto gated = std::count_if(choices.begin(), choices.end(), [](const Candidate& choice) {
     return choice.problem.attribute("epilogue", "none").find("glu") != std::string::npos;
   });
-  EXPECT_GE(gated, 14);
+  EXPECT_GE(gated, 10);  // 12 to 18 of six seeds
 }
 
 TEST(RandomChoices, CombineOptions) {

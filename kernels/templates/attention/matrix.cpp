@@ -236,9 +236,11 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
     });
   }
   std::erase_if(configs, [&](const Config& c) { return may_spill(c, kernel); });
-  // The same for queries in shared memory: two waves on a SIMD, if that can be.
+  // The same for queries in shared memory: two waves on a SIMD, if that can be. A limit of scores
+  // needs up to 40 more registers than estimated.
+  const std::int64_t two_waves = shape.softcap > 0 ? 184 : 216;
   std::stable_partition(configs.begin(), configs.end(), [&](const Config& c) {
-    return async || c["QREG"] != 0 || kernel.registers(c) <= 216;
+    return async || c["QREG"] != 0 || kernel.registers(c) <= two_waves;
   });
   const std::vector<Config> packed = packed_defaults(shape, device, kernel);
   configs.insert(configs.begin(), packed.begin(), packed.end());
