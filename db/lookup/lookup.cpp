@@ -43,12 +43,10 @@ bool compares_predictions(const DeviceInfo& device) {
 }  // namespace
 
 struct Lookup::Impl {
-  /// A prediction or, without a config, the default, and its time by the static prior if it judges
-  /// winners of other shapes: those of `variant` alone, unless that is empty.
+  /// A prediction, and its time by the static prior.
   struct Prediction {
     std::optional<Config> config;
     std::optional<double> cost;
-    std::string variant;
   };
 
   Catalog operations;
@@ -87,18 +85,14 @@ struct Lookup::Impl {
                                                   : operation.default_config(problem, device);
   }
 
-  /// Returns the prediction for a representative; without a config if the default is the better
-  /// answer for the operation.
+  /// Returns the prediction for a representative; nothing if the default is the better answer for
+  /// the operation.
   const Prediction& prediction(const Operation& operation, const Problem& representative) const {
     const auto found = predictions.find(representative);
     if (found != predictions.end()) return found->second;
-    Prediction made{predicted_config(operation, representative, device), std::nullopt, {}};
-    const bool judges = operation.untuned != Operation::Untuned::first_default;
-    if (judges && compares_predictions(device)) {
-      const Config config =
-          made.config ? *made.config : operation.default_config(representative, device);
-      if (!made.config) made.variant = config.variant;
-      made.cost = StaticPrior(operation, representative, device).cost(config);
+    Prediction made{predicted_config(operation, representative, device), std::nullopt};
+    if (made.config) {
+      made.cost = StaticPrior(operation, representative, device).cost(*made.config);
     }
     return predictions.emplace(representative, std::move(made)).first->second;
   }
@@ -119,12 +113,17 @@ struct Lookup::Impl {
                   const KnownWinners::Found& winner) const {
     const bool other = winner.other_shape && winner.winner.problem.dims != representative.dims;
     if (!(other || winner.forbids_more) || !compares_predictions(device)) return false;
-    const auto& [config, least, variant] = prediction(operation, representative);
+    auto [config, least] = prediction(operation, representative);
+    if (!config && operation.untuned == Operation::Untuned::first_default) return false;
     const Config& its_config = winner.usable.config;
-    if (!least || !(variant.empty() || variant == its_config.variant)) return false;
-    const auto its = StaticPrior(operation, representative, device).cost(its_config);
-    const double most = variant.empty() ? most_predicted_regret : most_regret_of_default;
-    return its && *its > most * *least;
+    const StaticPrior prior(operation, representative, device);
+    if (!config) {  // the default judges winners of its variant
+      const Config standard = operation.default_config(representative, device);
+      if (standard.variant == its_config.variant) least = prior.cost(standard);
+    }
+    if (!least) return false;
+    const auto its = prior.cost(its_config);
+    return its && *its > (config ? most_predicted_regret : most_regret_of_default) * *least;
   }
 
   Result<BestOfVariant> best_of(const Problem& problem, std::string_view variant,

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cctype>
 #include <functional>
 #include <set>
@@ -85,6 +86,14 @@ class Renderer {
 };
 
 }  // namespace
+
+std::string define_name(std::string_view name) {
+  std::string define(name);
+  std::ranges::transform(define, define.begin(), [](unsigned char letter) {
+    return static_cast<char>(std::toupper(letter));
+  });
+  return define;
+}
 
 std::string render(std::string_view path, const Defines& defines) {
   return render(path, defines, embedded_file);

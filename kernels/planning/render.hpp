@@ -13,6 +13,9 @@ namespace greta::kernels {
 /// Macros of a kernel source, in the order of their definition.
 using Defines = std::vector<std::pair<std::string, std::string>>;
 
+/// Returns the name of a macro that has the value of a dimension or attribute: it in capitals.
+std::string define_name(std::string_view name);
+
 /// Returns the complete text of an embedded kernel source. The macros are defined at the top (GLSL:
 /// directly after #version). Every `#include "path"` line (relative to kernels/templates) is
 /// replaced by that file: each time, or for the compiler once if the file has a `#pragma once`

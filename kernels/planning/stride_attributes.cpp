@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <limits>
 #include <numeric>
@@ -84,14 +83,11 @@ int widest_of(const Strides& strides, DType type, std::int64_t cols) {
 
 Defines::value_type stride_define(const Strides& strides, std::string_view name,
                                   std::int64_t packed) {
-  std::string define(name);
-  std::transform(define.begin(), define.end(), define.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
   std::int64_t said = 0;
   for (const auto& [known, stride] : strides) {
     if (known == name && stride != packed) said = stride;
   }
-  return {define, std::to_string(said)};
+  return {define_name(name), std::to_string(said)};
 }
 
 }  // namespace greta::kernels

@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <string>
-#include <utility>
 
 #include "kernels/model/random.hpp"
 #include "kernels/planning/device_limits.hpp"
@@ -158,12 +156,8 @@ void add_extents(std::vector<Argument>& arguments, const Problem& problem,
 
 void add_constants(Defines& defines, const Problem& problem,
                    std::initializer_list<const char*> dimensions) {
-  for (const std::string name : dimensions) {
-    std::string capitals = name;
-    std::ranges::transform(capitals, capitals.begin(), [](unsigned char letter) {
-      return static_cast<char>(std::toupper(letter));
-    });
-    defines.emplace_back(std::move(capitals), std::to_string(problem.dim(name)));
+  for (const char* name : dimensions) {
+    defines.emplace_back(define_name(name), std::to_string(problem.dim(name)));
   }
 }
 

@@ -234,6 +234,7 @@ struct RowSum {
   GRETA_DEVICE void divide(const Arguments& args, u32 head, const float (&values)[count],
                            float (&x)[count]) {
     const float each = factor(args, head);
+    // Without a key, sums may be NaN: zero times what others see.
     GRETA_UNROLL
     for (int i = 0; i < count; ++i) x[i] = sum == 0.0f ? 0.0f : values[i] * each;
   }

@@ -125,6 +125,13 @@ struct Slices {
         first_scores(args.partial + u64(readers) * most * rows * V_DIM +
                      u64(reader) * most * rows * 2) {}
 
+  // Those of the rows from `row` on.
+  GRETA_DEVICE Slices from(u32 row) const {
+    Slices others = *this;
+    others.first_values += row * V_DIM;
+    others.first_scores += row * 2;
+    return others;
+  }
   GRETA_DEVICE float* values(u32 slice, u32 row) const {
     return first_values + (slice * rows + row) * V_DIM;
   }

@@ -289,12 +289,11 @@ KernelWork work(const Shape& shape, const DeviceInfo&, const Config& config) {
   work.ahead_bytes = threads * loads * config["VB"] * in;
   work.steps = std::ceil(width * slice * in / work.ahead_bytes);
   work.barriers = 2 + (split > 1 ? barriers_of_arrival(4 * m * width * split) : 0);
-  // Many loads along K make kernels large, which a cold launch fetches first
-  // (results/2026-11-27-nvidia-h200-unseen-shapes).
-  if (shape.b_along_k) work.barriers += std::pow(config["UNROLL"], 3) / 50;
-  // So do products of many rows with many columns
-  // (results/2026-12-01-nvidia-h200-unseen-catalog).
-  if (!shape.b_along_k) work.barriers += m * config["VB"] * config["UNROLL"] / 10;
+  // Many loads along K make kernels large, which a cold launch fetches first, and so do products of
+  // many rows with many columns (results/2026-11-27-nvidia-h200-unseen-shapes,
+  // results/2026-12-01-nvidia-h200-unseen-catalog).
+  work.barriers += shape.b_along_k ? std::pow(config["UNROLL"], 3) / 50
+                                   : m * config["VB"] * config["UNROLL"] / 10;
   work.unique_bytes = batch * (products + rows) * static_cast<double>(shape.k) * in;
   return {work};
 }

@@ -15,19 +15,6 @@
 
 typedef SliceJoin<JOIN_ROWS, SPLIT, THREADS, 32> RowJoin;
 
-// The sums of rows from `first` on.
-struct SumsOfRows {
-  const Slices<BQ, SPLIT>& slices;
-  u32 first;
-
-  GRETA_DEVICE const float* values(u32 slice, u32 row) const {
-    return slices.values(slice, first + row);
-  }
-  GRETA_DEVICE const float* scores(u32 slice, u32 row) const {
-    return slices.scores(slice, first + row);
-  }
-};
-
 GRETA_KERNEL(THREADS) KERNEL_NAME(TREE_PARAMETER ATTENTION_PARAMETERS) {
   begin_launch();
   GRETA_SHARED(float, shared, RowJoin::shared_floats);
@@ -36,9 +23,9 @@ GRETA_KERNEL(THREADS) KERNEL_NAME(TREE_PARAMETER ATTENTION_PARAMETERS) {
   const u32 number = block_index<THREADS>(), first = number % groups * JOIN_ROWS;
   const Part part = pick_part(args, number / groups, 0);
   if (first >= part.own || part.slice.used == 1) return;
-  const Slices<BQ, SPLIT> slices(args, part.reader, part.readers);
+  const Slices<BQ, SPLIT> slices = Slices<BQ, SPLIT>(args, part.reader, part.readers).from(first);
   const Outputs outputs{args, part.tile};
-  RowJoin::join(SumsOfRows{slices, first}, part.slice.used, smaller(part.own - first, JOIN_ROWS), 0, 1, shared,
+  RowJoin::join(slices, part.slice.used, smaller(part.own - first, JOIN_ROWS), 0, 1, shared,
                 [&](u32 row, u32 d, const float(&values)[4], RowSum sum) {
                   outputs(first + row, d, values, sum);
                 });

@@ -1,11 +1,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "kernels/planning/by_cost.hpp"
 #include "kernels/planning/device_limits.hpp"
 #include "kernels/planning/plan.hpp"
 #include "kernels/templates/attention/prefill.hpp"
@@ -107,16 +106,19 @@ int fastest_split(const Shape& shape, const DeviceInfo& device) {
   const std::int64_t readers = readers_of(shape, tile_rows), units = busy_workgroups(device);
   const std::int64_t tiles = ceil_div(shape.capacity, std::int64_t{64});
   const double of_tile = static_cast<double>(shape.both_dims()) / 1088;
-  std::vector<std::pair<double, int>> costs;
+  int fastest = 1;
+  double least = std::numeric_limits<double>::infinity();
   for (const int split : attention::key_slices()) {
     if (split > tiles) break;
     const auto rounds = static_cast<double>(ceil_div(readers * split, units));
     const auto steps = static_cast<double>(ceil_div(tiles, std::int64_t{split}));
     const auto joined = static_cast<double>(readers * tile_rows * split * shape.v_dim);
     const double join = split > 1 ? steps_of_join + joined / joined_in_step : 0;
-    costs.emplace_back(rounds * (steps * of_tile + steps_of_round) + join, split);
+    const double cost = rounds * (steps * of_tile + steps_of_round) + join;
+    if (cost < least) fastest = split;
+    least = std::min(least, cost);
   }
-  return by_cost(std::move(costs)).front();
+  return fastest;
 }
 
 /// Two warpgroups and 64 keys if they fit, and the SPLIT of the least predicted time. `matrix` is
