@@ -21,9 +21,7 @@ constexpr u32 piece_columns = piece_width < SUM_COLUMNS ? piece_width : SUM_COLU
 constexpr u32 rest_columns = piece_width % piece_columns;
 constexpr u32 last_columns = rest_columns > 0 ? rest_columns : piece_columns;
 constexpr u32 parts_of_piece = (piece_width + piece_columns - 1) / piece_columns;
-// Units that a lane has of so many columns.
-GRETA_DEVICE constexpr u32 units_of(u32 width) { return piece_rows * width / unit_columns / wave_size; }
-constexpr u32 most_units = units_of(piece_columns);
+constexpr u32 most_units = piece_rows * piece_columns / unit_columns / wave_size;  // of a lane
 
 // Columns of a wave's pieces that are handed out together.
 struct Columns {
@@ -54,7 +52,7 @@ GRETA_DEVICE void put_columns(float* piece, Position tile, const Sums& sums, Col
   wave_barrier();
   const Position start = columns.start(tile);
   GRETA_UNROLL
-  for (u32 e = 0; e < units_of(width); ++e) {
+  for (u32 e = 0; e < piece_rows * width / unit_columns / wave_size; ++e) {
     const Position at = columns.place(e);
     const auto pack = load_pack<unit_columns>(piece + at.row * pitch + at.col);
     float sum[unit_columns];
@@ -71,7 +69,7 @@ GRETA_DEVICE void load_columns(Position tile, Columns columns, const Put& put,
                                typename Put::Loaded (&loaded)[most_units]) {
   const Position start = columns.start(tile);
   GRETA_UNROLL
-  for (u32 e = 0; e < units_of(width); ++e) {
+  for (u32 e = 0; e < piece_rows * width / unit_columns / wave_size; ++e) {
     const Position at = columns.place(e);
     loaded[e] = put.load(start.row + at.row, start.col + at.col);
   }
