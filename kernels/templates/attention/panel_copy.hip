@@ -22,11 +22,11 @@ struct CachedLines {
   }
 };
 
-// Starts copying lines of `dim` elements; zeros for those from `count` on, and behind the elements. A
-// thread copies the same chunk of each panel, of lines a multiple of eight apart, so that addresses
-// differ by constants.
-template <typename CopiedTile, u32 lines, u32 dim, typename Source>
-GRETA_DEVICE void copy_lines(SharedMemory shared, u32 start, const Source& source, u32 count) {
+// Starts copying panels `first` to `last` - 1 of lines of `dim` elements; zeros for those from `count` on, and
+// behind the elements. A thread copies the same chunk of each panel, of lines a multiple of eight apart, so that
+// addresses differ by constants.
+template <typename CopiedTile, u32 lines, u32 dim, u32 first, u32 last, typename Source>
+GRETA_DEVICE void copy_panels(SharedMemory shared, u32 start, const Source& source, u32 count) {
   constexpr u32 width = CopiedTile::width, step = COPIERS / width;
   constexpr u32 chunks = (dim + 15) / 16 * 2;  // of a line in shared memory
   static_assert(step % 8 == 0, "chunks trade places in the same way in all lines of a thread");
@@ -39,7 +39,7 @@ GRETA_DEVICE void copy_lines(SharedMemory shared, u32 start, const Source& sourc
   for (u32 more = 0; more < lines; more += step) {
     if (lines % step != 0 && line + more >= lines) break;
     GRETA_UNROLL
-    for (u32 panel = 0; panel < chunks / width; ++panel) {
+    for (u32 panel = first; panel < last; ++panel) {
       const u32 further = panel * width;
       const bool inside = line + more < count && (chunks * 8 == dim || chunk + further < dim / 8);
       const In* const later = source.later(from, line, more, chunk * 8, inside);
@@ -48,4 +48,11 @@ GRETA_DEVICE void copy_lines(SharedMemory shared, u32 start, const Source& sourc
           later + further * 8, inside);
     }
   }
+}
+
+// The same for all panels.
+template <typename CopiedTile, u32 lines, u32 dim, typename Source>
+GRETA_DEVICE void copy_lines(SharedMemory shared, u32 start, const Source& source, u32 count) {
+  constexpr u32 panels = (dim + 15) / 16 * 2 / CopiedTile::width;
+  copy_panels<CopiedTile, lines, dim, 0, panels>(shared, start, source, count);
 }

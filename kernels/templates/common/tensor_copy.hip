@@ -6,6 +6,8 @@
 //   CountedBarrier                in shared memory: ends a phase when all arrivals and bytes are there
 //     open(arrivals)              one thread, before the others use it
 //     arrive()                    one of the arrivals; arrive_at(block) in another block of the cluster
+//     arrive_copied()             the same, once the copies that this thread has started are done; a thread that
+//                                 waits shows them to products of warpgroups itself
 //     expect(bytes)               the same, and so many bytes are to be copied in this phase
 //     wait(parity)                returns when the phase has ended: the first one has parity 0
 //     ended(parity)               whether it has; may be false though it has
@@ -17,7 +19,7 @@
 //     blocks_of_row(…), blocks_of_column(…)
 //   copy_pairs(…), copy_pairs_to(…)  the same of a map of rows in pairs, from an even row on
 //
-// Source: PTX ISA, mbarrier, cp.async.bulk.tensor, and fence.mbarrier_init.
+// Source: PTX ISA, mbarrier, cp.async.mbarrier.arrive, cp.async.bulk.tensor, and fence.mbarrier_init.
 #pragma once
 
 #include "common/async_copy.hip"
@@ -46,6 +48,9 @@ struct CountedBarrier {
 
   void open(u32 arrivals) const { greta_host::counted_open(reinterpret_cast<uint64_t*>(state), arrivals); }
   void arrive() const { greta_host::counted_arrive(reinterpret_cast<uint64_t*>(state)); }
+  void arrive_copied() const {
+    greta_host::counted_arrive_copied(reinterpret_cast<uint64_t*>(state));
+  }
   void arrive_at(u32 block) const {
     greta_host::counted_arrive_at(block, reinterpret_cast<uint64_t*>(state));
   }
@@ -93,6 +98,9 @@ struct CountedBarrier {
   }
   GRETA_DEVICE void arrive() const {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(address) : "memory");
+  }
+  GRETA_DEVICE void arrive_copied() const {
+    asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(address) : "memory");
   }
   GRETA_DEVICE void arrive_at(u32 block) const {
     asm volatile(

@@ -51,7 +51,7 @@ Operation make_latent_attention() {
        .fallback = "none",
        .allowed = {"none", "causal", "tree"}});
   latent::set_rows_operation(t, latent::latent_shape);
-  t.variants.insert(t.variants.begin(), latent::warpgroups());
+  t.variants.insert(t.variants.begin(), {latent::pingpong(), latent::warpgroups()});
   t.check = [](const Problem& problem) -> Result<void> {
     for (const char* name : {"latent", "rope"}) {
       if (problem.dim(name) % 8 != 0) {

@@ -199,7 +199,7 @@ LaunchWork rows_work(const Shape& shape, const Config& config, std::int64_t rows
 }
 
 bool has_join(const Config& config) {
-  if (config.variant == "warpgroups") return config["SPLIT"] > 1;
+  if (config.variant == "warpgroups" || config.variant == "pingpong") return config["SPLIT"] > 1;
   return config.has("FOLD") && config["FOLD"] == 0;
 }
 

@@ -65,6 +65,7 @@ int split_for(const Shape& shape, const DeviceInfo& device, std::int64_t rows, i
 /// Make the variants. `folder` has the kernels' entries.
 Variant matrix(std::string_view folder);  ///< with matrix instructions
 Variant warpgroups();                     ///< of latent_attention, with those of warpgroups (sm_90)
+Variant pingpong();                       ///< the same, of two warpgroups that alternate
 Variant vector(std::string_view folder);  ///< without
 
 }  // namespace greta::kernels::latent

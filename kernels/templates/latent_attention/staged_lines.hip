@@ -20,8 +20,8 @@ GRETA_DEVICE T* staged_line(u8* memory, u32 row) {
 template <typename T, typename Line>
 GRETA_DEVICE void store_lines(u8* memory, u32 own, Line line) {
   constexpr u32 chunks = V_DIM * sizeof(T) / 16, chunk = 16 / sizeof(T);
-  block_barrier();
-  for (u32 number = thread_index(); number < own * chunks; number += THREADS) {
+  joiners_barrier();
+  for (u32 number = thread_index(); number < own * chunks; number += JOINERS) {
     const u32 row = number / chunks, at = number % chunks * chunk;
     const u8* const from = reinterpret_cast<const u8*>(staged_line<T>(memory, row) + at);
     store_words(reinterpret_cast<u8*>(line(row) + at), load_words<16>(from));

@@ -330,12 +330,14 @@ void BlockRunner::finish_copies(greta_host::Thread& thread, unsigned pending) {
   const auto end = std::find_if(known.copies.begin(), known.copies.end(),
                                 [done](const Copy& copy) { return copy.group >= done; });
   for (auto copy = known.copies.begin(); copy != end; ++copy) {
-    std::memcpy(copy->to, copy->data.data(), copy->bytes);
-    if (known.runner->races_) {
-      known.runner->races_->finish(known.runner->number(known), copy->to, copy->bytes);
-    }
+    known.runner->finish(known, *copy);
   }
   known.copies.erase(known.copies.begin(), end);
+}
+
+void BlockRunner::finish(const Thread& thread, const Copy& copy) {
+  std::memcpy(copy.to, copy.data.data(), copy.bytes);
+  if (races_) races_->finish(number(thread), copy.to, copy.bytes);
 }
 
 void BlockRunner::stop(Fault fault) {

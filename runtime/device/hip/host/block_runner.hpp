@@ -128,6 +128,8 @@ class BlockRunner {
   void release_wave(Wave& wave);
   void release_block();
   void release(const Thread& thread);
+  /// Ends a copy of the thread.
+  void finish(const Thread& thread, const Copy& copy);
   /// Returns the barrier at a place of shared memory. Ends the block of the thread if there is
   /// none, or if the thread is of another block to which it was not shown.
   CountedBarrier& counted(greta_host::Thread& thread, const void* barrier, greta_host::Site site);

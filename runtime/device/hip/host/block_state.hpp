@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/device/hip/host/block_runner.hpp"
@@ -84,6 +85,7 @@ struct BlockRunner::CountedBarrier {
   unsigned number = 0;  ///< the race detector's
   bool shown = false;   ///< to the other blocks of the cluster
   std::deque<StagedChunk> copies{};
+  std::vector<std::pair<Thread*, Copy>> thread_copies{};  ///< whose threads arrived with them
   std::vector<Thread*> waiting{};
 };
 

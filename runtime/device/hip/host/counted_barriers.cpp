@@ -29,6 +29,10 @@ void BlockRunner::end_phase(CountedBarrier& barrier) {
     races_->finish(copier, copy.to, static_cast<unsigned>(copy.data.size()));
     races_->arrive_counted(barrier.number, copier);
   }
+  for (const auto& [thread, copy] : std::exchange(barrier.thread_copies, {})) {
+    thread->runner->finish(*thread, copy);
+    if (races_) races_->arrive_counted(barrier.number, number(*thread));
+  }
   if (races_) races_->end_phase(barrier.number);
   barrier.copies.clear();
   barrier.expected_bytes = 0;
@@ -63,6 +67,11 @@ void BlockRunner::meet_counted(greta_host::Thread& thread, const void* barrier,
       runner.races_->leave(at.number, runner.number(known));
     }
     return;
+  }
+  if (step == CountedStep::arrive_copied) {
+    for (const Copy& copy : std::exchange(known.copies, {})) {
+      at.thread_copies.emplace_back(&known, copy);
+    }
   }
   runner.arrive(thread, at, step == CountedStep::expect ? value : 0, site);
 }

@@ -52,10 +52,11 @@ struct alignas(64) TensorMap {
 
 /// What a thread does at a barrier in shared memory that counts threads and bytes.
 enum class CountedStep : unsigned char {
-  open,    ///< makes it a barrier of `value` arrivals
-  arrive,  ///< arrives
-  expect,  ///< arrives, and `value` more bytes must be copied before the phase ends
-  wait,    ///< waits until the phase of parity `value` has ended
+  open,           ///< makes it a barrier of `value` arrivals
+  arrive,         ///< arrives
+  arrive_copied,  ///< arrives, and the phase ends after the copies that the thread has started
+  expect,         ///< arrives, and `value` more bytes must be copied before the phase ends
+  wait,           ///< waits until the phase of parity `value` has ended
 };
 
 /// What a thread does at the barrier of its cluster.

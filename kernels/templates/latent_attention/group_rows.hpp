@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "kernels/templates/latent_attention/shape.hpp"
+
+/// What the variants have in common whose warpgroups divide the dimensions of 64 rows' outputs
+/// (group_rows.hip).
+namespace greta::kernels::latent {
+
+constexpr std::int64_t tile_rows = 64;  ///< of a warpgroup's product
+
+/// A workgroup of such a kernel.
+struct RowGroups {
+  std::int64_t groups;        ///< warpgroups that compute
+  std::int64_t threads;       ///< all
+  std::int64_t keys;          ///< of the scores of a warpgroup
+  std::int64_t shared_bytes;  ///< all
+  std::int64_t readers;       ///< warpgroups that read the queries for a tile
+};
+
+/// Returns the dimensions of a key in shared memory.
+std::int64_t padded(const Shape& shape);
+/// Returns the dimensions of a warpgroup's outputs: whole panels of 64, 32 or 16.
+std::int64_t group_values(const Shape& shape, std::int64_t groups);
+/// Returns whether dimensions after the last warpgroup's are whole panels of 64, at least one.
+bool has_spare_panel(const Shape& shape, std::int64_t groups);
+/// Returns the bytes that panels take, which begin at multiples of 1024.
+std::int64_t panels(std::int64_t bytes);
+/// Returns a thread's registers, of a warpgroup that computes.
+std::int64_t registers(const Shape& shape, const RowGroups& workgroup);
+
+/// Returns whether the device has the instructions, and the rows the types for them.
+bool has_row_groups(const Shape& shape, const DeviceInfo& device);
+/// Returns the constraints on types, instructions, dimensions and slices. `workgroup` of a
+/// configuration is asked for its number of warpgroups, `groups` names the parameters for that.
+std::vector<Constraint> group_constraints(const Shape& shape, const DeviceInfo& device,
+                                          std::vector<std::string> names,
+                                          RowGroups (*workgroup)(const Shape&, const Config&));
+/// Returns the SPLIT that is predicted to be the fastest; 0 where `matrix` is faster: where a tile
+/// is mostly idle, and where two thirds of the compute units would be with as many slices as there
+/// are units for (on an H200, results/2026-11-28-nvidia-h200-latent-few-sequences).
+int fastest_split(const Shape& shape, const DeviceInfo& device);
+LaunchPlan group_plan(const Shape& shape, const DeviceInfo& device, std::string_view path,
+                      const Config& config, const RowGroups& workgroup);
+/// Returns the work of a configuration, but for what the threads wait for.
+LaunchWork group_work(const Shape& shape, const Config& config, const RowGroups& workgroup);
+
+}  // namespace greta::kernels::latent

@@ -1,0 +1,68 @@
+#include <vector>
+
+#include "kernels/planning/plan.hpp"
+#include "kernels/templates/attention/slices.hpp"
+#include "kernels/templates/latent_attention/group_rows.hpp"
+
+/// Rows that share keys, by two warpgroups that multiply and weigh in turn (sm_90).
+namespace greta::kernels::latent {
+namespace {
+
+constexpr std::int64_t groups = 2;
+
+RowGroups workgroup_of(const Shape& shape, const Config& c) {
+  const std::int64_t line = padded(shape) * 2, bk = c["BK"];
+  const std::int64_t weights = has_spare_panel(shape, groups) ? 0 : panels(tile_rows * bk * 2);
+  const std::int64_t of_rows = 2 * tile_rows * 4;        // bases and sums
+  constexpr std::int64_t barriers = groups * 2 * 3 * 8;  // of each part of a tile, full and empty
+  const std::int64_t shared =
+      panels(tile_rows * line) + groups * (panels(bk * line) + weights + of_rows) + barriers;
+  return {groups, (groups + 1) * 128, bk, shared, 1};
+}
+
+Alternative space(const Shape& shape, const DeviceInfo& device) {
+  Alternative a{"pingpong", {}, {}};
+  // BK     keys of a warpgroup's tile: fewer barriers versus more memory
+  // SPLIT  workgroups that share the keys of a KV head; a second launch joins what they leave
+  a.parameters = {{"BK", {32, 48, 64}}, {"SPLIT", attention::key_slices()}};
+  a.constraints = group_constraints(shape, device, {"BK"}, workgroup_of);
+  return a;
+}
+
+/// 64 keys if they fit.
+std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
+  std::vector<Config> configs;
+  const int split = fastest_split(shape, device);
+  if (split == 0) return configs;
+  for (const int bk : {64, 48, 32}) {
+    configs.push_back({"pingpong", {{"BK", bk}, {"SPLIT", split}}});
+  }
+  return configs;
+}
+
+LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& config) {
+  return group_plan(shape, device, "latent_attention/pingpong", config,
+                    workgroup_of(shape, config));
+}
+
+KernelWork work(const Shape& shape, const DeviceInfo&, const Config& config) {
+  LaunchWork work = group_work(shape, config, workgroup_of(shape, config));
+  work.barriers += work.steps;
+  if (!has_join(config)) return {work};
+  return {work, join_work(shape, config, tile_rows)};
+}
+
+}  // namespace
+
+Variant pingpong() {
+  Variant variant = make_variant<Shape>(
+      "pingpong",
+      "64 rows of all heads that share keys, on matrix cores of two warpgroups, of which one turns "
+      "the scores of its tile of keys into weights while the other multiplies",
+      space, plan, defaults,
+      [](const Shape& shape, const Config& c) { return rows_divisions(shape, c, tile_rows); });
+  set_work<Shape>(variant, work);
+  return variant;
+}
+
+}  // namespace greta::kernels::latent
