@@ -22,11 +22,12 @@ struct CachedLines {
   }
 };
 
-// Starts copying panels `first` to `last` - 1 of lines of `dim` elements; zeros for those from `count` on, and
-// behind the elements. A thread copies the same chunk of each panel, of lines a multiple of eight apart, so that
-// addresses differ by constants.
-template <typename CopiedTile, u32 lines, u32 dim, u32 first, u32 last, typename Source>
-GRETA_DEVICE void copy_panels(SharedMemory shared, u32 start, const Source& source, u32 count) {
+// Starts copying `panels` panels, from number `first` on, of lines of `dim` elements; zeros for those from `count`
+// on, and behind the elements. A thread copies the same chunk of each panel, of lines a multiple of eight apart, so
+// that addresses differ by constants.
+template <typename CopiedTile, u32 lines, u32 dim, u32 panels, typename Source>
+GRETA_DEVICE void copy_panels(SharedMemory shared, u32 start, const Source& source, u32 count,
+                              u32 first) {
   constexpr u32 width = CopiedTile::width, step = COPIERS / width;
   constexpr u32 chunks = (dim + 15) / 16 * 2;  // of a line in shared memory
   static_assert(step % 8 == 0, "chunks trade places in the same way in all lines of a thread");
@@ -39,8 +40,8 @@ GRETA_DEVICE void copy_panels(SharedMemory shared, u32 start, const Source& sour
   for (u32 more = 0; more < lines; more += step) {
     if (lines % step != 0 && line + more >= lines) break;
     GRETA_UNROLL
-    for (u32 panel = first; panel < last; ++panel) {
-      const u32 further = panel * width;
+    for (u32 i = 0; i < panels; ++i) {
+      const u32 panel = first + i, further = panel * width;
       const bool inside = line + more < count && (chunks * 8 == dim || chunk + further < dim / 8);
       const In* const later = source.later(from, line, more, chunk * 8, inside);
       copy_lane_async<16>(
@@ -54,5 +55,5 @@ GRETA_DEVICE void copy_panels(SharedMemory shared, u32 start, const Source& sour
 template <typename CopiedTile, u32 lines, u32 dim, typename Source>
 GRETA_DEVICE void copy_lines(SharedMemory shared, u32 start, const Source& source, u32 count) {
   constexpr u32 panels = (dim + 15) / 16 * 2 / CopiedTile::width;
-  copy_panels<CopiedTile, lines, dim, 0, panels>(shared, start, source, count);
+  copy_panels<CopiedTile, lines, dim, panels>(shared, start, source, count, 0);
 }

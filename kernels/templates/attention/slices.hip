@@ -14,13 +14,13 @@ GRETA_DEVICE void joiners_barrier() { block_barrier(); }
 #endif
 
 // Joins sums of up to `most` slices of up to `rows` rows each. A thread has up to `ahead` loads in
-// flight, which take four registers each. `Sums` says where a slice's sums of a row are:
+// flight, which take four registers each, of up to `at_once` slices. `Sums` says where a slice's sums of a row are:
 //   values(slice, row)  of values, each times 2 to the power of its score less the greatest one
 //   scores(slice, row)  the greatest score, and the sum of the powers; without keys lowest_score, 0
-template <u32 rows, u32 most, u32 threads, u32 ahead>
+template <u32 rows, u32 most, u32 threads, u32 ahead, u32 at_once = ahead>
 struct SliceJoin {
   static constexpr u32 shared_floats = rows * (2 * most + 2);
-  static constexpr u32 together = most < ahead ? most : ahead;
+  static constexpr u32 together = smaller(most, at_once);
   // Of four elements: no more than a thread has, since each of them takes code.
   static constexpr u32 needed = (rows * (V_DIM / 4) + threads - 1) / threads;
   static constexpr u32 fitting = ahead / together < 8 ? ahead / together : 8;

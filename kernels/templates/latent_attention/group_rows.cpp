@@ -40,6 +40,10 @@ std::int64_t panels(std::int64_t bytes) {
   return ceil_div(bytes, std::int64_t{1024}) * 1024;
 }
 
+std::int64_t queries_bytes(const Shape& shape) {
+  return panels(tile_rows * 2 * std::max(padded(shape), shape.v_dim + 8));
+}
+
 std::int64_t registers(const Shape& shape, const RowGroups& workgroup) {
   return group_values(shape, workgroup.groups) / 2 + workgroup.keys / 2 + other_registers;
 }
@@ -77,27 +81,38 @@ std::vector<Constraint> group_constraints(const Shape& shape, const DeviceInfo& 
   return constraints;
 }
 
-int fastest_split(const Shape& shape, const DeviceInfo& device) {
-  // Times are in steps of 64 keys of 576 elements with values of 512, measured on an H200
-  // (results/2026-12-01-nvidia-h200-unseen-catalog).
-  constexpr double steps_of_round = 1.2;  // a workgroup's start and end
-  constexpr double steps_of_join = 2.4, joined_in_step = 3000.0 * 512;  // the launch, and elements
-  if (!has_row_groups(shape, device) || shape.rows() <= tile_rows / 2) return 0;
+Slicing fastest_slices(const Shape& shape, const DeviceInfo& device, const SliceCosts& costs) {
+  if (!has_row_groups(shape, device) || shape.rows() <= tile_rows / 2) return {};
   const std::int64_t readers = readers_of(shape, tile_rows), units = busy_workgroups(device);
-  if (3 * readers * split_for(shape, device, tile_rows, 1) < units) return 0;
+  if (3 * readers * split_for(shape, device, tile_rows, 1) < units) return {};
   const std::int64_t tiles = ceil_div(shape.capacity, std::int64_t{64});
   const double of_tile = static_cast<double>(shape.both_dims()) / 1088;
-  int fastest = 1;
+  // Keys that few workgroups share are as long on their way from memory.
+  const double of_fetch = costs.fetch * static_cast<double>(shape.dim) / 576 /
+                          static_cast<double>(ceil_div(shape.rows(), tile_rows));
+  const auto step = [&](std::int64_t running) {
+    const double busy = std::min(1.0, static_cast<double>(running) / static_cast<double>(units));
+    return std::max(of_tile, of_fetch * busy);
+  };
+  Slicing fastest{1, false};
   double least = std::numeric_limits<double>::infinity();
   for (const int split : attention::key_slices()) {
     if (split > tiles) break;
     const auto rounds = static_cast<double>(ceil_div(readers * split, units));
     const auto steps = static_cast<double>(ceil_div(tiles, std::int64_t{split}));
     const auto joined = static_cast<double>(readers * tile_rows * split * shape.v_dim);
-    const double join = split > 1 ? steps_of_join + joined / joined_in_step : 0;
-    const double cost = rounds * (steps * of_tile + steps_of_round) + join;
-    if (cost < least) fastest = split;
+    const double join = split > 1 ? costs.join + joined / costs.joined_in_step : 0;
+    const double cost = rounds * (steps * step(readers * split) + costs.round) + join;
+    if (cost < least) fastest.split = split;
     least = std::min(least, cost);
+  }
+  if (costs.stream_part > 0) {
+    const Stream stream = stream_of(shape, device, tile_rows);
+    const double steps =
+        std::ceil(static_cast<double>(shape.batch * tiles) / static_cast<double>(stream.groups));
+    const double cost =
+        steps * step(units) + stream.parts(shape) * costs.stream_part + costs.stream_join;
+    if (cost < least) fastest = {1, true};
   }
   return fastest;
 }
@@ -112,13 +127,13 @@ LaunchPlan group_plan(const Shape& shape, const DeviceInfo& device, std::string_
   return plan;
 }
 
-LaunchWork group_work(const Shape& shape, const Config& config, const RowGroups& workgroup) {
+LaunchWork group_work(const Shape& shape, const Config& config, const RowGroups& workgroup,
+                      LaunchWork work) {
   const double rows = tile_rows, bk = config["BK"];
   const auto groups = static_cast<double>(workgroup.groups);
   const auto readers = static_cast<double>(workgroup.readers);
   const double in = bytes_of(shape.in, 1);
   const auto dim = static_cast<double>(shape.dim), both = static_cast<double>(shape.both_dims());
-  LaunchWork work = rows_work(shape, config, tile_rows);
   work.threads = static_cast<double>(workgroup.threads);
   work.shared_bytes = static_cast<double>(workgroup.shared_bytes);
   work.registers = static_cast<double>(registers(shape, workgroup));

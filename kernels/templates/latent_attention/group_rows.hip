@@ -27,7 +27,13 @@ static_assert(GROUPS * group_values <= padded, "values are in tiles of keys");
 
 // Panels of 128 bytes begin at multiples of 1024.
 GRETA_DEVICE constexpr u32 panels_bytes(u32 bytes) { return (bytes + 1023) / 1024 * 1024; }
-constexpr u32 keys_start = panels_bytes(QueryTile::bytes), tile_bytes = panels_bytes(KeyTile::bytes);
+constexpr u32 tile_bytes = panels_bytes(KeyTile::bytes);
+
+// Outputs take the place of the queries, on their way through shared memory: all rows of two bytes, or half of the
+// rows at a time.
+constexpr u32 stage_bytes = BQ * line_pitch * 2;
+constexpr u32 keys_start =
+    panels_bytes(QueryTile::bytes > stage_bytes ? QueryTile::bytes : stage_bytes);
 
 // The queries of a tile's rows.
 struct QueryRows {
@@ -73,18 +79,19 @@ struct GroupRows {
     }
   }
 
-  // Starts the scores' products of dimensions `from` to `to` - 1, with the tile's keys from `key` on. `add`: to
-  // those of other dimensions.
-  template <u32 from, u32 to, bool add>
-  GRETA_DEVICE void start_scores(SharedMemory shared, u32 tile, u32 key) {
-    const OperandPlace queries = operand_place<QueryTile, true>(shared, 0);
-    const OperandPlace lines =
-        operand_place<KeyTile, true>(shared, tile + KeyTile::template part<true>(key, 0));
+  // Starts the scores' products of `dims` dimensions, from `first` on, a whole number of panels, with the tile's
+  // keys from `key` on. `add`: to those of other dimensions.
+  template <u32 dims, bool add>
+  GRETA_DEVICE void start_scores(SharedMemory shared, u32 tile, u32 key, u32 first) {
+    const u32 panels = first / panel;
+    const OperandPlace queries = operand_place<QueryTile, true>(shared, panels * QueryTile::panel_bytes);
+    const OperandPlace lines = operand_place<KeyTile, true>(
+        shared, tile + panels * KeyTile::panel_bytes + KeyTile::template part<true>(key, 0));
     GRETA_UNROLL
-    for (u32 d = from; d < to; d += 16) {
+    for (u32 d = 0; d < dims; d += 16) {
       const OperandPlace a = further(queries, QueryTile::template part<true>(0, d));
       const OperandPlace b = further(lines, KeyTile::template part<true>(0, d));
-      if (!add && d == from) {
+      if (!add && d == 0) {
         multiply_async<true, true, false>(In(), scores, a, b);
       } else {
         multiply_async<true, true, true>(In(), scores, a, b);
@@ -207,34 +214,55 @@ struct GroupRows {
     }
   }
 
-  // Puts the outputs into shared memory, for store_lines(), and log-sum-exps where they belong.
-  GRETA_DEVICE void finish(const Arguments& args, const Part& part, u8* memory) const {
+  // Stores the outputs and log-sum-exps or, with several slices, what this one leaves. Nobody reads queries any more.
+  GRETA_DEVICE void store(const Arguments& args, const Part& part, u8* memory) const {
+    float factor[2] = {1.0f, 1.0f};
+    if (part.slice.used == 1) {
+      GRETA_UNROLL
+      for (u32 r = 0; r < 2; ++r) {
+        const u32 number = part.tile.first + row(r);
+        RowSum total{base[r] * args.scale, sum[r]};
+        factor[r] = total.factor(args, head_of(part.tile, number));
+        if (leaves(part, r)) total.put_lse(args, output_row(args, part.tile, number));
+      }
+      store_staged<Out>(memory, part.own, factor, [&](u32 row) {
+        return args.out + output_row(args, part.tile, part.tile.first + row);
+      });
+      return;
+    }
+    const Slices<BQ, SPLIT> slices(args, part.reader, part.readers);
+    const OwnSums sums{slices, block_z()};
     GRETA_UNROLL
     for (u32 r = 0; r < 2; ++r) {
-      if (row(r) >= part.own) continue;
-      RowSum total{base[r] * args.scale, sum[r]};
-      const u32 number = part.tile.first + row(r);
-      const float factor = total.factor(args, head_of(part.tile, number));
-      if (group == 0 && first_lane()) total.put_lse(args, output_row(args, part.tile, number));
-      put<Out>(memory, r, factor);
+      const float greatest = larger(base[r] * args.scale, lowest_score);
+      if (leaves(part, r)) store_pack(sums.scores(row(r)), narrow_pack<float>({greatest, sum[r]}));
     }
+    store_staged<float>(memory, part.own, factor, [&](u32 row) { return sums.values(row); });
   }
 
-  // The same for what a slice leaves.
-  GRETA_DEVICE void leave(const OwnSums& sums, u32 own, float scale, u8* memory) const {
-    GRETA_UNROLL
-    for (u32 r = 0; r < 2; ++r) {
-      if (row(r) >= own) continue;
-      put<float>(memory, r, 1.0f);
-      if (group > 0 || !first_lane()) continue;
-      const float greatest = larger(base[r] * scale, lowest_score);
-      store_pack(sums.scores(row(r)), narrow_pack<float>({greatest, sum[r]}));
-    }
+ private:
+  // Whether the lane is the one that stores what belongs to row r.
+  GRETA_DEVICE bool leaves(const Part& part, u32 r) const {
+    return group == 0 && first_lane() && row(r) < part.own;
   }
 
+  template <typename T, typename Line>
+  GRETA_DEVICE void store_staged(u8* memory, u32 own, const float (&factor)[2], Line line) const {
+    constexpr u32 rows = BQ * 2 / sizeof(T);  // at a time
+    GRETA_NO_UNROLL
+    for (u32 first = 0; first < BQ; first += rows) {
+      if (first > 0) joiners_barrier();  // the rows before are stored
+      const u32 place = row(0) - first;
+      if (place < rows) {
+        GRETA_UNROLL
+        for (u32 r = 0; r < 2; ++r) put(staged_line<T>(memory, place + r * 8), r, factor[r]);
+      }
+      const u32 left = own - smaller(own, first);
+      store_lines<T>(memory, smaller(left, rows), [&](u32 row) { return line(first + row); });
+    }
+  }
   template <typename T>
-  GRETA_DEVICE void put(u8* memory, u32 r, float factor) const {
-    T* const to = staged_line<T>(memory, row(r));
+  GRETA_DEVICE void put(T* to, u32 r, float factor) const {
     GRETA_UNROLL
     for (u32 c = 0; c < group_values / 8; ++c) {
       const u32 dimension = group * group_values + column(c);

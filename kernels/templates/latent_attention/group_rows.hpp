@@ -29,6 +29,8 @@ std::int64_t group_values(const Shape& shape, std::int64_t groups);
 bool has_spare_panel(const Shape& shape, std::int64_t groups);
 /// Returns the bytes that panels take, which begin at multiples of 1024.
 std::int64_t panels(std::int64_t bytes);
+/// Returns the bytes of queries, whose place outputs take at the end.
+std::int64_t queries_bytes(const Shape& shape);
 /// Returns a thread's registers, of a warpgroup that computes.
 std::int64_t registers(const Shape& shape, const RowGroups& workgroup);
 
@@ -39,13 +41,30 @@ bool has_row_groups(const Shape& shape, const DeviceInfo& device);
 std::vector<Constraint> group_constraints(const Shape& shape, const DeviceInfo& device,
                                           std::vector<std::string> names,
                                           RowGroups (*workgroup)(const Shape&, const Config&));
-/// Returns the SPLIT that is predicted to be the fastest; 0 where `matrix` is faster: where a tile
-/// is mostly idle, and where two thirds of the compute units would be with as many slices as there
-/// are units for (on an H200, results/2026-11-28-nvidia-h200-latent-few-sequences).
-int fastest_split(const Shape& shape, const DeviceInfo& device);
+/// How a kernel's workgroups divide keys: into `split` slices, 0 where `matrix` is faster, or with
+/// STREAM_K.
+struct Slicing {
+  int split = 0;
+  bool stream = false;
+};
+/// What a kernel's slices cost, in steps of 64 keys of 576 elements with values of 512.
+struct SliceCosts {
+  double round;           ///< a workgroup's start and end
+  double join;            ///< the launch of the join
+  double joined_in_step;  ///< elements
+  double fetch;           ///< keys' way from memory to all compute units, if each reads others
+  double stream_part;     ///< of a workgroup's part with STREAM_K; 0: not offered
+  double stream_join;     ///< the join there, and the search of parts
+};
+/// Returns the slices that are predicted to be the fastest. `matrix` is faster where a tile is
+/// mostly idle, and where two thirds of the compute units would be with as many slices as there are
+/// units for (on an H200, results/2026-11-28-nvidia-h200-latent-few-sequences).
+Slicing fastest_slices(const Shape& shape, const DeviceInfo& device, const SliceCosts& costs);
 LaunchPlan group_plan(const Shape& shape, const DeviceInfo& device, std::string_view path,
                       const Config& config, const RowGroups& workgroup);
-/// Returns the work of a configuration, but for what the threads wait for.
-LaunchWork group_work(const Shape& shape, const Config& config, const RowGroups& workgroup);
+/// Returns the work of a configuration, but for what the threads wait for. `rows`: what rows_work()
+/// or streamed_work() returns.
+LaunchWork group_work(const Shape& shape, const Config& config, const RowGroups& workgroup,
+                      LaunchWork rows);
 
 }  // namespace greta::kernels::latent

@@ -13,29 +13,34 @@ constexpr std::int64_t groups = 2;
 RowGroups workgroup_of(const Shape& shape, const Config& c) {
   const std::int64_t line = padded(shape) * 2, bk = c["BK"];
   const std::int64_t weights = has_spare_panel(shape, groups) ? 0 : panels(tile_rows * bk * 2);
-  const std::int64_t of_rows = 2 * tile_rows * 4;        // bases and sums
-  constexpr std::int64_t barriers = groups * 2 * 3 * 8;  // of each part of a tile, full and empty
+  const std::int64_t of_rows = 2 * tile_rows * 4;  // bases and sums
+  constexpr std::int64_t barriers = (groups * 2 * 3 + 4) * 8, parts = 2 * 48;
   const std::int64_t shared =
-      panels(tile_rows * line) + groups * (panels(bk * line) + weights + of_rows) + barriers;
+      queries_bytes(shape) + groups * (panels(bk * line) + weights + of_rows) + barriers + parts;
   return {groups, (groups + 1) * 128, bk, shared, 1};
 }
 
 Alternative space(const Shape& shape, const DeviceInfo& device) {
   Alternative a{"pingpong", {}, {}};
-  // BK     keys of a warpgroup's tile: fewer barriers versus more memory
-  // SPLIT  workgroups that share the keys of a KV head; a second launch joins what they leave
-  a.parameters = {{"BK", {32, 48, 64}}, {"SPLIT", attention::key_slices()}};
+  // BK        keys of a warpgroup's tile: fewer barriers versus more memory
+  // SPLIT     workgroups that share the keys of a KV head; a second launch joins what they leave
+  // STREAM_K  1: the keys of all sequences are divided evenly among the workgroups that run at once
+  a.parameters = {{"BK", {32, 48, 64}}, {"SPLIT", attention::key_slices()}, {"STREAM_K", {0, 1}}};
   a.constraints = group_constraints(shape, device, {"BK"}, workgroup_of);
+  a.constraints.push_back(
+      {"stream", "STREAM_K divides the keys without SPLIT", p["STREAM_K"] == 0 || p["SPLIT"] == 1});
   return a;
 }
 
 /// 64 keys if they fit.
 std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   std::vector<Config> configs;
-  const int split = fastest_split(shape, device);
-  if (split == 0) return configs;
+  // Measured on an H200 (results/2026-12-01-nvidia-h200-latent-pingpong).
+  const Slicing slices = fastest_slices(shape, device, {4.8, 3.0, 2000.0 * 512, 1.38, 8.4, 7.2});
+  if (slices.split == 0) return configs;
   for (const int bk : {64, 48, 32}) {
-    configs.push_back({"pingpong", {{"BK", bk}, {"SPLIT", split}}});
+    configs.push_back(
+        {"pingpong", {{"BK", bk}, {"SPLIT", slices.split}, {"STREAM_K", slices.stream ? 1 : 0}}});
   }
   return configs;
 }
@@ -45,8 +50,10 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
                     workgroup_of(shape, config));
 }
 
-KernelWork work(const Shape& shape, const DeviceInfo&, const Config& config) {
-  LaunchWork work = group_work(shape, config, workgroup_of(shape, config));
+KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& config) {
+  LaunchWork work = group_work(shape, config, workgroup_of(shape, config),
+                               streams(config) ? streamed_work(shape, device, config, tile_rows)
+                                               : rows_work(shape, config, tile_rows));
   work.barriers += work.steps;
   if (!has_join(config)) return {work};
   return {work, join_work(shape, config, tile_rows)};

@@ -2,10 +2,11 @@
 // computes the scores of one and turns them into weights, while the other multiplies. Both add the values of both
 // tiles, each to its half of the dimensions of the outputs (group_rows.hip). Weights pass through shared memory,
 // where they replace the last dimensions of their tile if no value has these. A third warpgroup starts asynchronous
-// copies of the parts of a tile, each when the products with what was there before have ended. Slices are joined by
-// rows_join.hip. Source of the order of products: FlashMLA's kernel for sm_90 (DeepSeek, 2025).
-#if !defined(BK)
-#error "BK must be defined"
+// copies of the parts of a tile, each when the products with what was there before have ended. A workgroup has one
+// of SPLIT slices of its rows' keys or, with STREAM_K, its part of the keys of all sequences (stream_keys.hip).
+// Slices are joined by rows_join.hip. Source of the order of products: FlashMLA's kernel for sm_90 (DeepSeek, 2025).
+#if !defined(BK) || !defined(STREAM_K)
+#error "BK and STREAM_K must be defined"
 #endif
 #if BK % 16 != 0 || BK > 64
 #error "BK is a multiple of 16, at most 64"
@@ -24,47 +25,62 @@ GRETA_DEVICE void joiners_barrier() { partial_sync<JOINERS>(both_here); }
 
 #include "common/tensor_copy.hip"
 #include "latent_attention/group_rows.hip"
+#if STREAM_K
+#include "latent_attention/stream_keys.hip"
+#else
+// Gives run(part) the part of this workgroup.
+template <typename Run>
+GRETA_DEVICE void each_part(Arguments& args, Run run) {
+  const Part part = pick_part(args);
+  if (part.exists()) run(part);
+}
+#endif
 
 // Registers of a copying thread, and of the others'. A warpgroup waits until there are enough of those that the
 // workgroup got at its launch.
-constexpr u32 few_registers = 40, many_registers = 232;
+constexpr u32 few_registers = 56, many_registers = 224;
 static_assert(few_registers + GROUPS * many_registers <= (GROUPS + 1) * registers_at_launch<THREADS>(),
               "a warpgroup would wait for registers for ever");
 
 // Parts of a tile: the values of each warpgroup, and the dimensions after them, if there are any.
-constexpr u32 rest = GROUPS, parts = padded > GROUPS * group_values ? 3 : 2;
-template <u32 part>
-struct TilePart {
-  static constexpr u32 from = part * group_values, to = part == rest ? padded : from + group_values;
-};
+constexpr u32 rest = GROUPS, values_end = GROUPS * group_values, rest_dims = padded - values_end;
 
 // Where things are in shared memory.
-constexpr bool replace = panel == 64 && padded - GROUPS * group_values >= 64;
+constexpr bool replace = panel == 64 && rest_dims >= 64;
+constexpr u32 weights_bytes = replace ? 0 : panels_bytes(WeightTile::bytes);
 constexpr u32 weights_start = keys_start + GROUPS * tile_bytes;
-constexpr u32 bases_start = weights_start + (replace ? 0 : GROUPS * panels_bytes(WeightTile::bytes));
+constexpr u32 bases_start = weights_start + GROUPS * weights_bytes;
 constexpr u32 sums_start = bases_start + GROUPS * BQ * 4, barriers_start = sums_start + GROUPS * BQ * 4;
-static_assert(staged_bytes <= sums_start, "outputs are ahead of what join_sums() reads");
+constexpr u32 barriers = GROUPS * 2 * 3 + 3, part_start = barriers_start + (barriers + 1) / 2 * 16;
 
 GRETA_DEVICE constexpr u32 tile_of(u32 group) { return keys_start + group * tile_bytes; }
 GRETA_DEVICE constexpr u32 weights_of(u32 group) {
-  return replace ? tile_of(group) + KeyTile::part<true>(0, GROUPS * group_values)
-                 : weights_start + group * panels_bytes(WeightTile::bytes);
+  return replace ? tile_of(group) + values_end / panel * KeyTile::panel_bytes
+                 : weights_start + group * weights_bytes;
 }
 
-// The way through pairs of tiles.
+// What both sides of copies know. Tiles of a group are counted through all parts of the workgroup. The copying
+// warpgroup picks the parts.
 struct Walk {
   const Arguments& args;
-  const Part& part;
   u8* memory;
   SharedMemory shared;
-  u32 end;  // keys
 
-  // A part of a group's tile is there; it may be replaced.
+  // A part of a group's tile is there; it may be replaced; the workgroup's next part is known; the last one's rows
+  // are stored.
   GRETA_DEVICE CountedBarrier full(u32 group, u32 of_tile) const {
     return barrier_at(memory + barriers_start, group * 3 + of_tile);
   }
   GRETA_DEVICE CountedBarrier empty(u32 group, u32 of_tile) const {
     return barrier_at(memory + barriers_start, (GROUPS + group) * 3 + of_tile);
+  }
+  GRETA_DEVICE CountedBarrier picked(u32 number) const {
+    return barrier_at(memory + barriers_start, barriers - 3 + number % 2);
+  }
+  GRETA_DEVICE CountedBarrier stored() const { return barrier_at(memory + barriers_start, barriers - 1); }
+  // Part `number` of the workgroup, until the one after the next is picked.
+  GRETA_DEVICE Part& part(u32 number) const {
+    return reinterpret_cast<Part*>(memory + part_start)[number % 2];
   }
   GRETA_DEVICE void open() const {
     constexpr u32 waves = 4;  // of a warpgroup
@@ -72,105 +88,134 @@ struct Walk {
       full(0, i).open(COPIERS);
       empty(0, i).open(waves);
     }
+    picked(0).open(1);
+    picked(1).open(1);
+    stored().open(GROUPS * waves);
     show_barriers();
   }
 
-  // Of the copying warpgroup: brings all tiles, and queries with the first one's parts.
-  GRETA_DEVICE void copy() const {
-    const KeyLines keys = KeyLines(args, args.k, part.tile.sequence, part.tile.head).from(part.slice.begin);
+  // Of the two warpgroups: the wave has ended what it did with a part of a tile, or with stored rows.
+  GRETA_DEVICE void leave(CountedBarrier barrier) const {
+    wave_barrier();
+    if (lane_index() == 0) barrier.arrive();
+  }
+};
+
+// The copying warpgroup.
+struct Copies {
+  const Walk& walk;
+  u32 done[GROUPS], parts, stored;  // tiles of each group, parts of the workgroup, and those of them that are stored
+
+  // Tells the others the next part, without own rows after the last one, and brings it. What comes after another
+  // part has its keys ahead: queries wait until that part's outputs, which have their place, are stored.
+  GRETA_DEVICE void bring(const Part& part) {
+    const u32 end = part.slice.end - part.slice.begin;
+    const bool first = parts == 0;
+    if (!first && end == 0) await_stored();  // without keys, nothing else holds the others back
+    pick(part);
+    ++parts;
+    if (end == 0) return;
+    const KeyLines keys =
+        KeyLines(walk.args, walk.args.k, part.tile.sequence, part.tile.head).from(part.slice.begin);
+    if (first) bring_queries(part);
     GRETA_NO_UNROLL
-    for (u32 pair = 0; pair * GROUPS * BK < end; ++pair) {
-      copy_tile<0>(keys, pair);
-      if ((pair * GROUPS + 1) * BK < end) copy_tile<1>(keys, pair);
+    for (u32 tile = 0; tile * BK < end; ++tile) {
+      const u32 group = tile % GROUPS, key = tile * BK;
+      const CachedLines<DIM> lines{keys.from(key)};
+      const bool early = !first && tile < GROUPS;
+      GRETA_NO_UNROLL
+      for (u32 i = 0; i < GROUPS; ++i) copy_part<group_values>(lines, end - key, group, i ^ group, early);
+      if constexpr (rest_dims > 0) copy_part<rest_dims>(lines, end - key, group, rest, early);
+      done[0] += 1 - group;
+      done[1] += group;
+      if (early && (group > 0 || end <= BK)) {
+        await_stored();
+        bring_queries(part);
+        for (u32 i = 0; i < (group + 1) * 3; ++i) walk.full(0, i).arrive_copied();
+      }
     }
-    close_copies();
-    wait_for_copies<0, 0>();
-  }
-  template <u32 group>
-  GRETA_DEVICE void copy_tile(const KeyLines& keys, u32 pair) const {
-    const u32 first = (pair * GROUPS + group) * BK;
-    const CachedLines<DIM> lines{keys.from(first)};
-    copy_part<group, group>(lines, pair, end - first);
-    copy_part<group, 1 - group>(lines, pair, end - first);
-    if constexpr (parts > rest) copy_part<group, rest>(lines, pair, end - first);
-  }
-  template <u32 group, u32 of_tile>
-  GRETA_DEVICE void copy_part(const CachedLines<DIM>& lines, u32 pair, u32 left) const {
-    constexpr u32 from = TilePart<of_tile>::from / panel, to = TilePart<of_tile>::to / panel;
-    if (pair > 0) empty(group, of_tile).wait((pair - 1) % 2);
-    if (group == 0 && pair == 0) {
-      copy_panels<QueryTile, BQ, DIM, from, to>(shared, 0, QueryRows{args, part}, part.own);
-    }
-    copy_panels<KeyTile, BK, DIM, from, to>(shared, tile_of(group), lines, left);
-    full(group, of_tile).arrive_copied();
   }
 
-  // Of the others: the warpgroup no longer needs a part of a group's tile.
-  GRETA_DEVICE void leave(u32 group, u32 of_tile) const {
-    wave_barrier();
-    if (lane_index() == 0) empty(group, of_tile).arrive();
+ private:
+  // Each phase is waited for once: it ends only after that of the part before was waited for.
+  GRETA_DEVICE void await_stored() { walk.stored().wait(stored++ % 2); }
+  GRETA_DEVICE void pick(const Part& part) const {
+    if (thread_index() % COPIERS != 0) return;
+    walk.part(parts) = part;
+    walk.picked(parts).arrive();
+  }
+  GRETA_DEVICE void bring_queries(const Part& part) const {
+    copy_lines<QueryTile, BQ, DIM>(walk.shared, 0, QueryRows{walk.args, part}, part.own);
+  }
+  template <u32 dims>
+  GRETA_DEVICE void copy_part(const CachedLines<DIM>& lines, u32 left, u32 group, u32 of_tile,
+                              bool early) const {
+    const u32 first = of_tile * (group_values / panel), before = group == 0 ? done[0] : done[1];
+    if (before > 0) walk.empty(group, of_tile).wait((before - 1) % 2);
+    copy_panels<KeyTile, BK, DIM, dims / panel>(walk.shared, tile_of(group), lines, left, first);
+    if (!early) walk.full(group, of_tile).arrive_copied();
   }
 };
 
 struct Rows : GroupRows<BK> {
   u32 weights[BK / 16][4];
 
-  // The scores of the group's tile of a pair.
-  template <u32 own>
-  GRETA_DEVICE void score(const Walk& walk, u32 pair) {
-    score_part<own, own, false>(walk, pair);
-    score_part<own, 1 - own, true>(walk, pair);
-    if constexpr (parts > rest) score_part<own, rest, true>(walk, pair);
+  // The scores of tile number `tile` of this warpgroup.
+  GRETA_DEVICE void score(const Walk& walk, u32 tile) {
+    score_part<group_values, false>(walk, tile, group);
+    score_part<group_values, true>(walk, tile, 1 - group);
+    if constexpr (rest_dims > 0) score_part<rest_dims, true>(walk, tile, rest);
     close_products();
     finish_scores();
   }
-  template <u32 own, u32 of_tile, bool add>
-  GRETA_DEVICE void score_part(const Walk& walk, u32 pair) {
-    walk.full(own, of_tile).wait(pair % 2);
+  template <u32 dims, bool add>
+  GRETA_DEVICE void score_part(const Walk& walk, u32 tile, u32 of_tile) {
+    walk.full(group, of_tile).wait(tile % 2);
     show_to_products();
     products_begin();
-    start_scores<TilePart<of_tile>::from, TilePart<of_tile>::to, add>(walk.shared, tile_of(own), 0);
+    start_scores<dims, add>(walk.shared, tile_of(group), 0, of_tile * group_values);
   }
 
   // Turns scores into weights, for this warpgroup and the other one, to which it leaves its bases.
-  GRETA_DEVICE void share_weights(const Walk& walk, u32 own) {
-    u8* const place = walk.memory + weights_of(own);
-    if (replace) partial_sync<warpgroup_size>(scores_ready + own);  // no wave reads the tile's last dimensions
+  GRETA_DEVICE void share_weights(const Walk& walk) {
+    u8* const place = walk.memory + weights_of(group);
+    if (replace) partial_sync<warpgroup_size>(scores_ready + group);  // no wave reads the tile's last dimensions
     weigh(walk.args.scale, [&](u32 r, u32 c, u32 pair) {
       weights[c / 2][c % 2 * 2 + r] = pair;
       put_weights(place, row(r), c, column(0), pair);
     });
     GRETA_UNROLL
     for (u32 r = 0; r < 2; ++r) {
-      if (first_lane()) bases_of(walk, own)[row(r)] = base[r];
+      if (first_lane()) bases_of(walk, group)[row(r)] = base[r];
     }
     show_to_products();
-    partial_arrive<JOINERS>(weights_ready + own);
+    partial_arrive<JOINERS>(weights_ready + group);
   }
   static GRETA_DEVICE float* bases_of(const Walk& walk, u32 group) {
     return reinterpret_cast<float*>(walk.memory + bases_start) + group * BQ;
   }
 
   // Waits for the other warpgroup's weights, and moves to its bases.
-  GRETA_DEVICE void take_weights(const Walk& walk, u32 other) {
-    partial_sync<JOINERS>(weights_ready + other);
+  GRETA_DEVICE void take_weights(const Walk& walk) {
+    partial_sync<JOINERS>(weights_ready + 1 - group);
     float kept[2];
     bool moved = false;
     GRETA_UNROLL
     for (u32 r = 0; r < 2; ++r) {
-      const float now = bases_of(walk, other)[row(r)], before = base[r];
-      moved = moved || now != before;
-      kept[r] = now != before ? fast_exp2(before * walk.args.scale - now * walk.args.scale) : 1.0f;
+      const float now = bases_of(walk, 1 - group)[row(r)], before = base[r];
+      const bool moves = now != before;
+      moved = moved || moves;
+      kept[r] = moves ? fast_exp2(before * walk.args.scale - now * walk.args.scale) : 1.0f;
       base[r] = now;
       sum[r] *= kept[r];
     }
     if (wave_any(moved)) multiply_out(kept);
   }
 
-  // Start the products of the group's values with its own weights, and with the other one's.
-  GRETA_DEVICE void start_own_values(const Walk& walk, u32 own) {
+  // Start the products of the warpgroup's values with its own weights, and with the other one's.
+  GRETA_DEVICE void start_own_values(const Walk& walk) {
     products_begin();
-    const OperandPlace values = values_of(walk.shared, tile_of(own));
+    const OperandPlace values = values_of(walk.shared, tile_of(group));
     GRETA_UNROLL
     for (u32 key = 0; key < BK; key += 16) {
       const OperandPlace b = further(values, KeyTile::template part<false>(0, key));
@@ -178,58 +223,59 @@ struct Rows : GroupRows<BK> {
     }
     close_products();
   }
-  GRETA_DEVICE void start_other_values(const Walk& walk, u32 other) {
+  GRETA_DEVICE void start_other_values(const Walk& walk) {
     products_begin();
-    start_values(walk.shared, weights_of(other), tile_of(other));
+    start_values(walk.shared, weights_of(1 - group), tile_of(1 - group));
   }
 
-  // The walk of the first warpgroup, and of the second one.
-  GRETA_DEVICE void go_first(const Walk& walk, const Sight (&sight)[2]) {
+  // The walk of the first warpgroup through pairs of tiles of a part, and of the second one. `tile`: the number of
+  // the warpgroup's next tile, which is returned at the end.
+  GRETA_DEVICE u32 go_first(const Walk& walk, Slice slice, const Sight (&sight)[2], u32 tile) {
     float greatest[2], kept[2];
     GRETA_NO_UNROLL
-    for (u32 pair = 0; pair * GROUPS * BK < walk.end; ++pair) {
-      const u32 key = pair * GROUPS * BK;
-      score<0>(walk, pair);
-      mask(sight, walk.part.slice.begin + key);
+    for (u32 key = slice.begin; key < slice.end; key += GROUPS * BK) {
+      score(walk, tile++);
+      mask(sight, key);
       find_greatest(greatest);
       if (move_bases(greatest, walk.args.scale, kept)) multiply_out(kept);
-      share_weights(walk, 0);
-      start_own_values(walk, 0);
+      share_weights(walk);
+      start_own_values(walk);
       finish_values();
-      walk.leave(0, 0);
-      if (key + BK >= walk.end) break;
-      take_weights(walk, 1);
-      start_other_values(walk, 1);
+      walk.leave(walk.empty(0, 0));
+      if (key + BK >= slice.end) break;
+      take_weights(walk);
+      start_other_values(walk);
       finish_values();
-      walk.leave(1, 0);
-      walk.leave(1, rest);
+      walk.leave(walk.empty(1, 0));
+      walk.leave(walk.empty(1, rest));
     }
+    return tile;
   }
-  GRETA_DEVICE void go_second(const Walk& walk, const Sight (&sight)[2]) {
+  GRETA_DEVICE u32 go_second(const Walk& walk, Slice slice, const Sight (&sight)[2], u32 tile) {
     float greatest[2], kept[2];
     GRETA_NO_UNROLL
-    for (u32 pair = 0; pair * GROUPS * BK < walk.end; ++pair) {
-      const u32 key = (pair * GROUPS + 1) * BK;
-      const bool both = key < walk.end;
-      if (both) score<1>(walk, pair);
-      take_weights(walk, 0);
-      start_other_values(walk, 0);
-      if (!both) {
-        finish_values();
-        break;
+    for (u32 key = slice.begin + BK; key < slice.end + BK; key += GROUPS * BK) {
+      const bool both = key < slice.end;
+      if (both) score(walk, tile++);
+      take_weights(walk);
+      start_other_values(walk);
+      bool moved = false;
+      if (both) {
+        mask(sight, key);
+        find_greatest(greatest);
+        moved = move_bases(greatest, walk.args.scale, kept);
+        share_weights(walk);
       }
-      mask(sight, walk.part.slice.begin + key);
-      find_greatest(greatest);
-      const bool moved = move_bases(greatest, walk.args.scale, kept);
-      share_weights(walk, 1);
       finish_values();
-      walk.leave(0, 1);
-      walk.leave(0, rest);
+      walk.leave(walk.empty(0, 1));
+      walk.leave(walk.empty(0, rest));
+      if (!both) break;
       if (moved) multiply_out(kept);
-      start_own_values(walk, 1);
+      start_own_values(walk);
       finish_values();
-      walk.leave(1, 1);
+      walk.leave(walk.empty(1, 1));
     }
+    return tile;
   }
 };
 
@@ -237,28 +283,38 @@ GRETA_KERNEL(THREADS) latent_attention_pingpong(TREE_PARAMETER ATTENTION_PARAMET
   begin_launch();
   GRETA_PANELS_SHARED(u8, memory);
   Arguments args = ATTENTION_ARGUMENTS;
-  const Part part = pick_part(args);
-  if (!part.exists()) return;
-  const Walk walk{args, part, memory, shared_memory(memory), part.slice.end - part.slice.begin};
+  const Walk walk{args, memory, shared_memory(memory)};
   const u32 group = warpgroup_index();
   if (thread_index() == 0) walk.open();
   block_barrier();
   if (group == GROUPS) {
     give_registers<few_registers>();
-    walk.copy();
+    Copies copies{walk, {}, 0, 0};
+    each_part(args, [&](const Part& part) { copies.bring(part); });
+    copies.bring({});
+    close_copies();
+    wait_for_copies<0, 0>();
     return;
   }
   take_registers<many_registers>();
 
-  Rows rows;
-  rows.begin();
-  Sight sight[2];
-  find_sight(args, TREE_ARGUMENT, part, sight);
-  if (group == 0) {
-    rows.go_first(walk, sight);
-  } else {
-    rows.go_second(walk, sight);
+  u32 tile = 0;
+  GRETA_NO_UNROLL
+  for (u32 number = 0;; ++number) {
+    walk.picked(number).wait(number / 2 % 2);
+    const Part& part = walk.part(number);
+    if (part.own == 0) break;
+    Rows rows;
+    rows.begin();
+    Sight sight[2];
+    find_sight(args, TREE_ARGUMENT, part, sight);
+    if (group == 0) {
+      tile = rows.go_first(walk, part.slice, sight, tile);
+    } else {
+      tile = rows.go_second(walk, part.slice, sight, tile);
+    }
+    rows.join_sums(reinterpret_cast<float*>(memory + sums_start));  // after its barrier, nobody reads tiles
+    rows.store(args, part, memory);
+    walk.leave(walk.stored());
   }
-  rows.join_sums(reinterpret_cast<float*>(memory + sums_start));  // after its barrier, nobody reads tiles
-  store_rows<true>(args, part, rows, memory);
 }

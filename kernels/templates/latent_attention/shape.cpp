@@ -198,22 +198,55 @@ LaunchWork rows_work(const Shape& shape, const Config& config, std::int64_t rows
   return work;
 }
 
+bool streams(const Config& config) {
+  return config.has("STREAM_K") && config["STREAM_K"] != 0;
+}
+
+double Stream::parts(const Shape& shape) const {
+  return static_cast<double>(shape.batch) / static_cast<double>(groups) + 1;
+}
+
+Stream stream_of(const Shape& shape, const DeviceInfo& device, std::int64_t rows) {
+  const std::int64_t tiles = ceil_div(shape.rows(), rows);
+  return {std::max(busy_workgroups(device) / tiles, std::int64_t{1})};
+}
+
+LaunchWork streamed_work(const Shape& shape, const DeviceInfo& device, const Config& config,
+                         std::int64_t rows) {
+  LaunchWork work = rows_work(shape, config, rows);
+  const Stream stream = stream_of(shape, device, rows);
+  const double parts = stream.parts(shape);
+  work.workgroups = static_cast<double>(stream.groups * ceil_div(shape.rows(), rows));
+  work.steps =
+      std::ceil(work.steps * static_cast<double>(shape.batch) / static_cast<double>(stream.groups));
+  const double in = bytes_of(shape.in, 1), bk = config["BK"];
+  const auto dim = static_cast<double>(shape.dim), v_dim = static_cast<double>(shape.v_dim);
+  const auto own = static_cast<double>(std::min(rows, shape.rows()));
+  work.read_bytes =
+      (work.steps * bk * static_cast<double>(shape.read_elements()) + parts * own * dim) * in;
+  work.written_bytes = parts * own * v_dim * 4;
+  work.unique_bytes += work.workgroups * 2 * own * v_dim * 4;
+  return work;
+}
+
 bool has_join(const Config& config) {
+  if (streams(config)) return true;
   if (config.variant == "warpgroups" || config.variant == "pingpong") return config["SPLIT"] > 1;
   return config.has("FOLD") && config["FOLD"] == 0;
 }
 
 LaunchWork join_work(const Shape& shape, const Config& config, std::int64_t rows) {
   const auto joined = static_cast<double>(rows_of_join(config));
+  const double slices = streams(config) ? 2 : config["SPLIT"];
   const auto values = static_cast<double>(shape.v_dim);
   LaunchWork work;
   work.threads = join_threads;
   work.workgroups = static_cast<double>(readers_of(shape, rows) * rows) / joined;
   work.registers = 48;
-  work.read_bytes = work.ahead_bytes = 4.0 * config["SPLIT"] * (values + 2) * joined;
+  work.read_bytes = work.ahead_bytes = 4 * slices * (values + 2) * joined;
   work.written_bytes = values * bytes_of(shape.out, 1) * joined;
   work.loads = work.read_bytes / 16;
-  work.vector_flops = 2.0 * config["SPLIT"] * values * joined;
+  work.vector_flops = 2 * slices * values * joined;
   work.unique_bytes = work.workgroups * work.read_bytes;  // the output is counted with the rows
   return work;
 }
@@ -231,18 +264,25 @@ LaunchPlan rows_plan(const Shape& shape, const DeviceInfo& device, std::string_v
   defines.emplace_back("GROUP", std::to_string(shape.group()));
   const int split = config["SPLIT"];
   const std::int64_t readers = readers_of(shape, rows);
+  // What workgroups leave: with STREAM_K of two sequences each.
+  const bool stream = streams(config);
+  const std::int64_t workgroups =
+      stream ? stream_of(shape, device, rows).groups * ceil_div(shape.rows(), rows) : readers;
+  const int left = stream ? 2 : split;
+  if (stream) defines.emplace_back("UNITS", std::to_string(busy_workgroups(device)));
   LaunchPlan plan;
-  if (split > 1) {
+  if (left > 1) {
     plan.zeroed_bytes = counter_bytes(readers);
     plan.workspace_bytes = plan.zeroed_bytes + static_cast<std::uint64_t>(attention::slices_bytes(
-                                                   shape, readers * rows, split));
+                                                   shape, workgroups * rows, left));
   }
   const auto list =
-      arguments(shape, device.language, ceil_div(shape.rows(), rows), split > 1, plan.zeroed_bytes);
+      arguments(shape, device.language, ceil_div(shape.rows(), rows), left > 1, plan.zeroed_bytes);
   plan.sources.push_back(kernel_source(device, path, defines, threads, list));
-  const auto count = static_cast<std::uint64_t>(readers);
-  plan.launches.push_back({0, grid(device, plan.sources[0], count, split), list});
+  plan.launches.push_back(
+      {0, grid(device, plan.sources[0], static_cast<std::uint64_t>(workgroups), split), list});
   if (!has_join(config)) return plan;
+  const auto count = static_cast<std::uint64_t>(readers);
   const std::string join = std::string(path.substr(0, path.find('/'))) + "/join";
   const std::int64_t joined = rows_of_join(config);
   defines.emplace_back("TILE_ROWS", std::to_string(rows));

@@ -50,6 +50,18 @@ std::vector<Constraint> rows_constraints(const Shape& shape, const DeviceInfo& d
 std::vector<Division> rows_divisions(const Shape& shape, const Config& config, std::int64_t rows);
 /// Returns the work without the fields that depend on how a variant computes.
 LaunchWork rows_work(const Shape& shape, const Config& config, std::int64_t rows);
+/// Returns whether workgroups divide the keys of all sequences evenly (stream_keys.hip).
+bool streams(const Config& config);
+/// Groups of workgroups that do, of one for each tile of a sequence's rows, as many as run at once.
+struct Stream {
+  std::int64_t groups;
+
+  /// Returns the sequences that a group has keys of.
+  double parts(const Shape& shape) const;
+};
+Stream stream_of(const Shape& shape, const DeviceInfo& device, std::int64_t rows);
+LaunchWork streamed_work(const Shape& shape, const DeviceInfo& device, const Config& config,
+                         std::int64_t rows);
 /// Returns whether a second launch joins the slices of a tile, and its work.
 bool has_join(const Config& config);
 LaunchWork join_work(const Shape& shape, const Config& config, std::int64_t rows);

@@ -15,7 +15,7 @@ namespace {
 
 RowGroups workgroup_of(const Shape& shape, const Config& c) {
   const std::int64_t line = padded(shape) * 2, bk = c["BK"], groups = c["GROUPS"];
-  const std::int64_t shared = panels(tile_rows * line) + c["BUFFERS"] * panels(bk * line) +
+  const std::int64_t shared = queries_bytes(shape) + c["BUFFERS"] * panels(bk * line) +
                               tile_rows * bk * 2 + groups * tile_rows * 4;
   return {groups, groups * 128, bk / groups, shared, groups};
 }
@@ -51,7 +51,8 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
 /// Two warpgroups and 64 keys if they fit.
 std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   std::vector<Config> configs;
-  const int split = fastest_split(shape, device);
+  // Measured on an H200 (results/2026-12-01-nvidia-h200-unseen-catalog).
+  const int split = fastest_slices(shape, device, {1.2, 2.4, 3000.0 * 512, 0, 0, 0}).split;
   if (split == 0) return configs;
   for (const int bk : {64, 32}) {
     for (const int groups : {2, 1, 3, 4}) {
@@ -68,7 +69,8 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
 }
 
 KernelWork work(const Shape& shape, const DeviceInfo&, const Config& config) {
-  LaunchWork work = group_work(shape, config, workgroup_of(shape, config));
+  LaunchWork work =
+      group_work(shape, config, workgroup_of(shape, config), rows_work(shape, config, tile_rows));
   work.ahead_bytes *= config["BUFFERS"] - 1;
   work.barriers += 3 * work.steps;
   if (!has_join(config)) return {work};

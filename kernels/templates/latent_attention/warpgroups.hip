@@ -21,7 +21,6 @@ constexpr u32 group_keys = BK / GROUPS;  // a warpgroup's keys of a tile
 constexpr u32 weights_start = keys_start + BUFFERS * tile_bytes;
 constexpr u32 parts_start =
     weights_start + WeightTile::bytes;  // of warpgroups: their rows' maxima or sums
-static_assert(staged_bytes <= parts_start, "outputs are ahead of what join_sums() reads");
 
 struct Rows : GroupRows<group_keys> {
   // Leaves the greatest scores of the warpgroup's keys for the others.
@@ -80,7 +79,7 @@ GRETA_KERNEL(THREADS) latent_attention_warpgroups(TREE_PARAMETER ATTENTION_PARAM
     show_to_products();
     block_barrier();  // the tile is there, and the one before was read
     products_begin();
-    rows.start_scores<0, padded, false>(shared, start, rows.group * group_keys);
+    rows.start_scores<padded, false>(shared, start, rows.group * group_keys, 0);
     close_products();
     copy(tile + BUFFERS - 1);  // starting copies takes about as long as the scores
     rows.finish_scores();
@@ -101,5 +100,5 @@ GRETA_KERNEL(THREADS) latent_attention_warpgroups(TREE_PARAMETER ATTENTION_PARAM
 
   wait_for_copies<0, 0>();  // of queries, if there is no key
   rows.join_sums(parts);    // after its barrier, nobody reads tiles
-  store_rows<true>(args, part, rows, memory);
+  rows.store(args, part, memory);
 }
