@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <iterator>
 #include <limits>
 #include <random>
 
@@ -90,6 +92,17 @@ class Row {
   double common_ = 0, offset_ = 0;
 };
 
+/// Returns the bits of a NaN: the usual one, all bits set with either sign, which GPUs produce, or
+/// the least payload. Conversions that add half a unit make others of these.
+std::uint32_t nan_bits(DType type, std::uint64_t number) {
+  constexpr std::uint32_t of_f32[] = {0x7fc00000, 0x7fffffff, 0xffffffff, 0x7f800001};
+  const std::uint32_t bits = of_f32[number % std::size(of_f32)];
+  if (type == DType::f32) return bits;
+  const std::uint32_t least = bits & 1;  // survives where the payload is cut
+  if (type == DType::bf16) return bits >> 16 | least;
+  return (bits >> 16 & 0x8000) | 0x7c00 | (bits >> 13 & 0x3ff) | least;
+}
+
 }  // namespace
 
 Magnitudes magnitudes_of(DType type) {
@@ -124,8 +137,13 @@ void mix_in_special_values(HostTensor& tensor, std::uint64_t seed) {
     if (uniform_below(random, 4) != 0) continue;
     for (std::uint64_t left = 1 + uniform_below(random, 3); left > 0; --left) {
       const auto at = static_cast<std::uint64_t>(row) * cols + uniform_below(random, cols);
-      store_element(tensor.spec.dtype, tensor.data.data(), static_cast<std::size_t>(at),
-                    values[uniform_below(random, std::size(values))]);
+      const double value = values[uniform_below(random, std::size(values))];
+      const DType type = tensor.spec.dtype;
+      store_element(type, tensor.data.data(), static_cast<std::size_t>(at), value);
+      if (!std::isnan(value) || !kernels_convert(type)) continue;
+      const std::uint32_t bits = nan_bits(type, at);
+      const std::size_t size = type == DType::f32 ? 4 : 2;
+      std::memcpy(tensor.data.data() + at * size, &bits, size);
     }
   }
 }

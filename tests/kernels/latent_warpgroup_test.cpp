@@ -5,9 +5,10 @@
 
 #include "tests/kernels/hopper_runner.hpp"
 
-// Protects: latent attention by warpgroups: kernels for sm_90, run on the sm_80 that hip-host
-// emulates. Covers one to four warpgroups, panels of all swizzles, slices with a join of their own,
-// masks, trees, pages, and dimensions that are no whole instruction.
+// Protects: latent attention by warpgroups, together or alternating: kernels for sm_90, run on the
+// sm_80 that hip-host emulates. Covers one to four warpgroups, panels of all swizzles, slices with
+// a join of their own, keys of all sequences that are divided evenly, weights that replace
+// dimensions of their tile, masks, trees, pages, and dimensions that are no whole instruction.
 namespace greta::test::latent_warpgroup_test {
 namespace {
 
@@ -29,9 +30,7 @@ TEST_P(LatentWarpgroupCases, AreRight) {
   const Case& c = GetParam();
   const auto problem = Problem::parse(std::string("latent_attention ") + c.problem);
   ASSERT_TRUE(problem) << problem.failure().message;
-  const auto config = latent()
-                          .space(*problem, architecture_info("sm_90").value())
-                          .parse(std::string("warpgroups ") + c.config);
+  const auto config = latent().space(*problem, architecture_info("sm_90").value()).parse(c.config);
   ASSERT_TRUE(config) << config.failure().message;
   for (const InputStyle style : {InputStyle::plain, InputStyle::adversarial}) {
     expect_right_of_hopper(*problem, *config, style, 3);
@@ -42,28 +41,57 @@ INSTANTIATE_TEST_SUITE_P(
     All, LatentWarpgroupCases,
     ::testing::Values(
         Case{"two_groups", "dtype=bf16 out=bf16 batch=2 heads=80 q=1 kv=150 latent=512 rope=64",
-             "BK=32 GROUPS=2 BUFFERS=2 SPLIT=1"},
+             "warpgroups BK=32 GROUPS=2 BUFFERS=2 SPLIT=1"},
         Case{"slices",
              "dtype=f16 out=f16 lse=stored batch=1 heads=128 q=1 kv=300 latent=256 rope=64",
-             "BK=32 GROUPS=2 BUFFERS=3 SPLIT=4"},
+             "warpgroups BK=32 GROUPS=2 BUFFERS=3 SPLIT=4"},
         Case{"two_slices_whose_rows_are_joined_in_fours",
              "dtype=bf16 out=bf16 lse=stored batch=1 heads=65 q=1 kv=130 latent=128 rope=64",
-             "BK=64 GROUPS=2 BUFFERS=2 SPLIT=2"},
+             "warpgroups BK=64 GROUPS=2 BUFFERS=2 SPLIT=2"},
         Case{"six_slices_whose_rows_are_joined_in_pairs",
              "dtype=bf16 out=f32 batch=3 heads=71 q=1 kv=200 latent=72 rope=8",
-             "BK=32 GROUPS=1 BUFFERS=2 SPLIT=6"},
+             "warpgroups BK=32 GROUPS=1 BUFFERS=2 SPLIT=6"},
         Case{"three_groups_causal",
              "dtype=bf16 out=f32 mask=causal batch=2 heads=16 q=5 kv=200 latent=384 rope=64",
-             "BK=48 GROUPS=3 BUFFERS=2 SPLIT=2"},
+             "warpgroups BK=48 GROUPS=3 BUFFERS=2 SPLIT=2"},
         Case{"four_groups_of_a_tree",
              "dtype=f16 out=f16 mask=tree batch=1 heads=16 q=9 kv=140 latent=256 rope=64",
-             "BK=64 GROUPS=4 BUFFERS=2 SPLIT=1"},
+             "warpgroups BK=64 GROUPS=4 BUFFERS=2 SPLIT=1"},
         Case{"slices_that_rows_do_not_see",
              "dtype=bf16 out=bf16 mask=causal batch=2 heads=16 q=40 kv=96 latent=64 rope=16",
-             "BK=32 GROUPS=2 BUFFERS=2 SPLIT=3"},
+             "warpgroups BK=32 GROUPS=2 BUFFERS=2 SPLIT=3"},
         Case{"pages_and_narrow_panels",
              "dtype=f16 out=f32 page_size=\"16\" batch=2 heads=40 q=2 kv=100 latent=72 rope=8",
-             "BK=64 GROUPS=1 BUFFERS=2 SPLIT=2"}),
+             "warpgroups BK=64 GROUPS=1 BUFFERS=2 SPLIT=2"},
+        Case{"alternating_with_an_odd_tile",
+             "dtype=bf16 out=bf16 batch=2 heads=80 q=1 kv=150 latent=512 rope=64",
+             "pingpong BK=32 SPLIT=1 STREAM_K=0"},
+        Case{"alternating_with_weights_of_their_own",
+             "dtype=f16 out=f32 batch=1 heads=70 q=1 kv=200 latent=128 rope=0",
+             "pingpong BK=48 SPLIT=1 STREAM_K=0"},
+        Case{"alternating_slices",
+             "dtype=f16 out=f16 lse=stored batch=1 heads=128 q=1 kv=300 latent=256 rope=64",
+             "pingpong BK=32 SPLIT=4 STREAM_K=0"},
+        Case{"alternating_through_pages",
+             "dtype=bf16 out=bf16 mask=causal page_size=\"16\" batch=2 heads=16 q=5 kv=200 "
+             "latent=64 "
+             "rope=16",
+             "pingpong BK=32 SPLIT=2 STREAM_K=0"},
+        Case{"a_part_of_one_sequence_for_each_workgroup",
+             "dtype=bf16 out=bf16 lse=stored batch=1 heads=64 q=1 kv=300 latent=128 rope=64",
+             "pingpong BK=32 SPLIT=1 STREAM_K=1"},
+        Case{"parts_of_many_sequences",
+             "dtype=f16 out=f16 lse=stored batch=37 heads=33 q=1 kv=90 latent=64 rope=64",
+             "pingpong BK=32 SPLIT=1 STREAM_K=1"},
+        Case{"parts_of_sequences_of_all_lengths",
+             "dtype=bf16 out=f32 lengths=ragged batch=9 heads=40 q=1 kv=200 latent=64 rope=16",
+             "pingpong BK=48 SPLIT=1 STREAM_K=1"},
+        Case{"parts_for_more_tiles_than_units",
+             "dtype=bf16 out=bf16 mask=causal batch=3 heads=64 q=3 kv=150 latent=64 rope=64",
+             "pingpong BK=64 SPLIT=1 STREAM_K=1"},
+        Case{"parts_of_a_tree",
+             "dtype=f16 out=f16 mask=tree batch=3 heads=16 q=6 kv=140 latent=256 rope=64",
+             "pingpong BK=32 SPLIT=1 STREAM_K=1"}),
     [](const auto& instance) { return std::string(instance.param.name); });
 
 // Outputs and sums are multiplied again where a later tile has a much greater score.
@@ -78,47 +106,56 @@ TEST(LatentWarpgroups, GreatestScoresMayGrow) {
     const auto key = static_cast<double>(i / static_cast<std::size_t>(cache.spec.cols));
     store_element(cache.spec.dtype, cache.data.data(), i, cache.at(i) * key / 16);
   }
-  const Config config{"warpgroups", {{"BK", 32}, {"GROUPS", 2}, {"BUFFERS", 2}, {"SPLIT", 1}}};
-  expect_right_of_hopper(*problem, config, inputs);
+  for (const Config& config :
+       {Config{"warpgroups", {{"BK", 32}, {"GROUPS", 2}, {"BUFFERS", 2}, {"SPLIT", 1}}},
+        Config{"pingpong", {{"BK", 32}, {"SPLIT", 1}, {"STREAM_K", 0}}}}) {
+    expect_right_of_hopper(*problem, config, inputs);
+  }
 }
 
 TEST(LatentWarpgroups, RandomOnesAreRightOnAdversarialInputs) {
   std::uint64_t seed = 1;
-  for (const auto& [problem, config] :
-       random_candidates(latent(), hopper_of_two_units(), "warpgroups", 16, 1)) {
-    expect_right_of_hopper(problem, config, InputStyle::adversarial, ++seed);
+  for (const char* variant : {"warpgroups", "pingpong"}) {
+    for (const auto& [problem, config] :
+         random_candidates(latent(), hopper_of_two_units(), variant, 16, 1)) {
+      expect_right_of_hopper(problem, config, InputStyle::adversarial, ++seed);
+    }
   }
 }
 
-// A round of workgroups on some units takes as long as one on all, and the join costs what it
-// moves.
-TEST(LatentWarpgroupSpace, SlicesLeaveFewUnitsIdleInTheLastRound) {
+// A round of workgroups on some units takes as long as one on all, the join costs what it moves,
+// and keys that no other workgroup reads come from memory.
+TEST(LatentWarpgroupSpace, KeysAreDividedByPredictedTime) {
   DeviceInfo hopper = architecture_info("sm_90").value();
   hopper.compute_units = 132;
-  const auto split_of = [&](int batch, int q, int kv) {
+  const auto slices_of = [&](int batch, int heads, int q, int kv) {
     const auto problem = Problem::parse(
-        fmt::format("latent_attention dtype=bf16 out=bf16 batch={} heads=128 q={} kv={} latent=512 "
+        fmt::format("latent_attention dtype=bf16 out=bf16 batch={} heads={} q={} kv={} latent=512 "
                     "rope=64",
-                    batch, q, kv));
-    return latent().default_config(problem.value(), hopper)["SPLIT"];
+                    batch, heads, q, kv));
+    const Config config = latent().default_config(problem.value(), hopper);
+    return config["STREAM_K"] != 0 ? 0 : config["SPLIT"];
   };
-  EXPECT_EQ(split_of(17, 2, 8192), 3);  // 68 tiles: two rounds of a third, not one of all
-  EXPECT_EQ(split_of(66, 1, 4096), 1);  // as many tiles as units
-  EXPECT_EQ(split_of(64, 1, 1024), 1);
-  EXPECT_EQ(split_of(8, 1, 2048), 8);    // 16 tiles
-  EXPECT_EQ(split_of(1, 1, 32768), 64);  // two
+  EXPECT_EQ(slices_of(17, 128, 2, 8192), 0);   // 68 tiles: evenly, not two rounds of slices
+  EXPECT_EQ(slices_of(66, 128, 1, 4096), 1);   // as many tiles as units
+  EXPECT_EQ(slices_of(64, 128, 1, 1024), 1);   // and nearly as many
+  EXPECT_EQ(slices_of(256, 128, 1, 2048), 1);  // four rounds of short tiles
+  EXPECT_EQ(slices_of(64, 64, 1, 4096), 2);    // memory is busy with half of the units
+  EXPECT_EQ(slices_of(150, 64, 1, 3000), 0);   // one round and a seventh
 }
 
 TEST(LatentWarpgroupSpace, IsThatOfHopperAlone) {
   const auto problem = Problem::parse(
       "latent_attention dtype=bf16 out=bf16 batch=32 heads=128 q=1 kv=4096 latent=512 rope=64");
   ASSERT_TRUE(problem);
-  const auto is_there = [&](const char* architecture) {
-    const DeviceInfo info = architecture_info(architecture).value();
-    return latent().default_config(*problem, info).variant == "warpgroups";
-  };
-  EXPECT_TRUE(is_there("sm_90"));
-  for (const char* other : {"sm_80", "sm_100", "gfx942"}) EXPECT_FALSE(is_there(other)) << other;
+  for (const char* variant : {"warpgroups", "pingpong"}) {
+    const auto is_there = [&](const char* architecture) {
+      const auto space = latent().space(*problem, architecture_info(architecture).value());
+      return space.count(variant) > 0;
+    };
+    EXPECT_TRUE(is_there("sm_90"));
+    for (const char* other : {"sm_80", "sm_100", "gfx942"}) EXPECT_FALSE(is_there(other)) << other;
+  }
 }
 
 }  // namespace

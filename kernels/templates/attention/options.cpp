@@ -67,7 +67,7 @@ std::vector<Attribute> option_attributes() {
        .fallback = "none",
        .allowed_text = "none or a number from 0.001 to 1e6",
        .canonical = canonical_softcap,
-       .examples = {"none", "2", "50"}},
+       .examples = {"none", "2", "50", "200"}},
       {.name = "sinks",
        .help = "head: the input sinks has a score for each head that is added to the sums of "
                "exponentials, and has no value",

@@ -122,6 +122,47 @@ extern "C" __global__ void test(const uint32_t* in, uint32_t* out, int pending) 
   EXPECT_NE(sums(2), expected);
 }
 
+// A wave's copies end with the phase of the barrier at which its threads have arrived with them.
+TEST(HipHostCopies, CopiesOfThreadsArriveAtACountedBarrier) {
+  HostDevice host(sm_80);
+  const auto in = host.upload(numbers_up_to(2 * 2 * 32));
+  const auto out = host.upload(std::vector<std::uint32_t>(2 * 32));
+  host.run(HostDevice::source(R"(
+extern "C" __global__ void test(const uint32_t* in, uint32_t* out) {
+  __shared__ uint32_t tile[64];
+  __shared__ uint64_t full, empty;
+  const int i = threadIdx.x;
+  if (i == 0) {
+    greta_host::counted_open(&full, 32);
+    greta_host::counted_open(&empty, 32);
+  }
+  __syncthreads();
+  if (i >= 32) {
+    for (int step = 0; step < 2; ++step) {
+      if (step > 0) greta_host::counted_wait(&empty, 0);
+      const int lane = i - 32;
+      greta_host::copy_async(&tile[2 * lane], in + 64 * step + 2 * lane, 4);
+      greta_host::copy_async(&tile[2 * lane + 1], in + 64 * step + 2 * lane + 1, 4);
+      greta_host::counted_arrive_copied(&full);
+    }
+    return;
+  }
+  greta_host::counted_wait(&full, 0);
+  out[i] = tile[i];
+  greta_host::counted_arrive(&empty);
+  greta_host::counted_wait(&full, 1);
+  out[32 + i] = tile[63 - i];
+})",
+                              {64, 1, 1}),
+           {1, 1, 1}, in, out)
+      .value();
+  const auto result = host.download<std::uint32_t>(out);
+  for (unsigned i = 0; i < 32; ++i) {
+    ASSERT_EQ(result[i], 1000 + i);
+    ASSERT_EQ(result[32 + i], 1000 + 64 + 63 - i);
+  }
+}
+
 TEST(HipHostCopies, LoadToSharedPutsLanesBehindEachOther) {
   HostDevice host(gfx942);
   const auto in = host.upload(numbers_up_to(256));

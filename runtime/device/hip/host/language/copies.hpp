@@ -66,7 +66,8 @@ inline void counted_open(uint64_t* barrier, unsigned arrivals, Site site = here(
 inline void counted_arrive(uint64_t* barrier, Site site = here("counted_arrive")) {
   current->calls->meet_counted(*current, barrier, CountedStep::arrive, 0, site);
 }
-/// PTX cp.async.mbarrier.arrive.noinc: the same, once the copies that the thread has started are done.
+/// PTX cp.async.mbarrier.arrive.noinc: the same, once the copies that the thread has started are
+/// done.
 inline void counted_arrive_copied(uint64_t* barrier, Site site = here("counted_arrive_copied")) {
   current->calls->meet_counted(*current, barrier, CountedStep::arrive_copied, 0, site);
 }
