@@ -94,19 +94,22 @@ std::vector<Config> short_defaults(const Shape& s, const DeviceInfo& device, int
 
 /// Returns the default for many rows of single elements, which begin at no multiples of more. A
 /// thread loads more of them than vectors, and workgroups stay
-/// (results/2026-11-30-nvidia-h200-odd-rows).
+/// (results/2026-11-30-nvidia-h200-odd-rows). Of long rows, one workgroup of a multiprocessor stays
+/// (results/2026-12-01-nvidia-h200-latent-pingpong).
 std::vector<Config> single_defaults(const Shape& s, const DeviceInfo& device) {
-  constexpr std::int64_t shortest = 512, least_threads = 128, most_lanes = 256;
-  const std::int64_t held = inputs_of(s) > 1 || bits_of(s.in) == 32 ? 16 : 24;
-  const std::int64_t lanes = next_power(ceil_div(s.cols, held));
-  const bool many = s.rows >= 4 * busy_workgroups(device);
-  if (!compiled_by_nvrtc(device) || !many || s.cols < shortest || lanes > most_lanes) return {};
+  constexpr std::int64_t shortest = 512, least_threads = 128, short_lanes = 256, long_lanes = 512;
+  const std::int64_t busy = busy_workgroups(device);
+  const bool wide = inputs_of(s) > 1 || bits_of(s.in) == 32;
+  const std::int64_t held = wide ? 16 : 24, longest = long_lanes * (wide ? 16 : 30);
+  const std::int64_t lanes = std::min(next_power(ceil_div(s.cols, held)), long_lanes);
+  const bool is_long = lanes > short_lanes, many = s.rows >= (is_long ? 2 : 4) * busy;
+  if (!compiled_by_nvrtc(device) || !many || s.cols < shortest || s.cols > longest) return {};
   const std::int64_t threads = std::max(lanes, least_threads);
   Config config{"held",
                 {{"THREADS", static_cast<int>(threads)},
                  {"ROWS", static_cast<int>(threads / lanes)},
                  {"VEC", 1},
-                 {"STAY", 8}}};
+                 {"STAY", is_long ? 1 : 8}}};
   if (!roomy(s, device, config)) return {};
   return {std::move(config)};
 }

@@ -1,5 +1,5 @@
-// Joins what slices of tiles of TILE_ROWS rows leave, or with STREAM_K groups of workgroups: a workgroup for each JOIN_ROWS rows, so that all of
-// the device reads, not only the workgroups that were the last ones of a tile.
+// Joins what slices of tiles of TILE_ROWS rows leave, or with STREAM_K what groups of workgroups do: a workgroup for
+// each JOIN_ROWS rows, so that all of the device reads, not only the workgroups that were the last ones of a tile.
 #if !defined(TILE_ROWS) || !defined(JOIN_ROWS) || !defined(KERNEL_NAME)
 #error "TILE_ROWS JOIN_ROWS and KERNEL_NAME must be defined"
 #endif
