@@ -12,6 +12,12 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
+/// Returns whether the winner of another shape stands for the default of a problem.
+bool implies_default(const Catalog& catalog, const Problem& problem, const Winner& winner) {
+  const auto* kernel = catalog.find(problem.op);
+  return kernel != nullptr && implies_default(*kernel, winner);
+}
+
 }  // namespace
 
 bool implies_default(const Operation& operation, const Winner& winner) {
@@ -31,8 +37,7 @@ Config carried_over(const Catalog& catalog, const Winner& winner, const Problem&
 }
 
 bool serves(const Catalog& catalog, const StoredWinner& winner, const StoredWinner& result) {
-  const auto* kernel = catalog.find(result.problem.op);
-  return (kernel != nullptr && implies_default(*kernel, winner.winner)) ||
+  return implies_default(catalog, result.problem, winner.winner) ||
          catalog.usable(result.problem, result.device, winner.winner.config);
 }
 
@@ -67,9 +72,7 @@ std::optional<Regret> recorded_regret(const Catalog& catalog, const TunedDb& db,
     regret.source = Regret::Source::tie;
     return regret;
   }
-  const auto* kernel = catalog.find(result.problem.op);
-  const bool is_default = kernel != nullptr && implies_default(*kernel, neighbour.winner);
-  if (is_default && result.winner.speedup > 0) {
+  if (implies_default(catalog, result.problem, neighbour.winner) && result.winner.speedup > 0) {
     regret.ratio = result.winner.speedup;
     regret.source = Regret::Source::measured;
     return regret;

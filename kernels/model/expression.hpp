@@ -1,5 +1,6 @@
 #pragma once
 
+#include <bit>
 #include <concepts>
 #include <cstdint>
 #include <optional>
@@ -126,6 +127,15 @@ constexpr std::int64_t select(bool condition, std::int64_t yes, std::int64_t no)
 template <std::integral T>
 constexpr T ceil_div(T a, std::type_identity_t<T> b) {
   return (a + b - 1) / b;
+}
+/// Returns the least multiple of b that is at least a. b must be positive, and a not negative.
+template <std::integral T>
+constexpr T round_up(T a, std::type_identity_t<T> b) {
+  return ceil_div(a, b) * b;
+}
+/// Returns the least power of two that is at least `value`.
+constexpr std::int64_t next_power(std::int64_t value) {
+  return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(value)));
 }
 
 }  // namespace greta::kernels

@@ -3,14 +3,14 @@
 #include <concepts>
 #include <cstdint>
 
-#include "kernels/model/expression.hpp"
+#include "kernels/planning/workspace.hpp"
 
 namespace greta::kernels {
 
 /// Returns the bytes of `count` counters of workgroups that have arrived, at the start of a
-/// workspace. What follows them is aligned to 256 bytes.
+/// workspace. What follows them is aligned.
 constexpr std::uint64_t counter_bytes(std::integral auto count) {
-  return ceil_div(static_cast<std::uint64_t>(count) * 4, 256) * 256;
+  return workspace_part(static_cast<std::uint64_t>(count) * 4);
 }
 
 /// Returns what it costs, in barriers, that the last of several workgroups adds what all have left

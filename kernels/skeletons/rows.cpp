@@ -150,7 +150,7 @@ LaunchPlan plan_streamed(const Shape& s, const DeviceInfo& device, const Config&
 
 LaunchPlan plan_split(const Shape& s, const DeviceInfo& device, const Config& config) {
   Walk walk = walk_of(config);
-  const std::int64_t step = ceil_div(ceil_div(s.cols, walk.split), walk.vec) * walk.vec;
+  const std::int64_t step = round_up(ceil_div(s.cols, walk.split), walk.vec);
   const auto groups = static_cast<std::uint64_t>(s.rows * walk.split);
   LaunchPlan plan;
   plan.workspace_bytes = groups * static_cast<std::uint64_t>(s.operation.statistic_words) * 4;
@@ -180,7 +180,7 @@ std::vector<Division> divisions(const Shape& s, const Config& config) {
     list.push_back({"cols", cols, round});
     return list;
   }
-  const std::int64_t part = ceil_div(ceil_div(cols, walk.split), walk.vec) * walk.vec;
+  const std::int64_t part = round_up(ceil_div(cols, walk.split), walk.vec);
   list.push_back({"vectors of a row", cols / walk.vec, walk.split, "SPLIT", never});
   list.push_back({"part of a row", part, round});
   return list;

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 
 #include "kernels/planning/device_limits.hpp"
 #include "kernels/planning/stride_attributes.hpp"
@@ -114,10 +113,6 @@ void add_subgroup(Alternative& space, const DeviceInfo& device) {
 
 std::int64_t inputs_of(const Shape& s) {
   return 1 + (has(s.tensors, "mask") || has(s.tensors, "residual") ? 1 : 0);
-}
-
-std::int64_t next_power(std::int64_t value) {
-  return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(value)));
 }
 
 std::int64_t weights_of(const Shape& s) {

@@ -8,8 +8,6 @@
 /// Search spaces and default configurations of the kernels in common/rows.{hip,glsl}.
 namespace greta::kernels::rows {
 
-/// Returns the next power of two, or the value itself.
-std::int64_t next_power(std::int64_t value);
 /// Returns the number of operands that have a row for each row of the problem and are read.
 std::int64_t inputs_of(const Shape&);
 /// Returns the number of operands that all rows have in common.

@@ -48,7 +48,7 @@ std::int64_t MatrixKernel::tiles_bytes(const Config& c) const {
   if (c["ASYNC"] == 0) return keys + values;
   // Where lanes write one behind the other, all threads do.
   const std::int64_t once = lane_copies() ? 1 : threads(c) * 16;
-  return c["BUFFERS"] * ceil_div(std::max(keys, values), once) * once;
+  return c["BUFFERS"] * round_up(std::max(keys, values), once);
 }
 
 std::int64_t MatrixKernel::shared_bytes(const Config& c) const {

@@ -65,8 +65,8 @@ class MatrixKernel {
   static std::int64_t blocks(const Config& c) { return c["WQ"] / span(c); }
   /// Returns the number of registers of an operand of a matrix instruction.
   std::int64_t fragment() const { return cores_ == MatrixCores::wmma11 ? 8 : 4; }
-  std::int64_t padded() const { return ceil_div(shape_.dim, granule()) * granule(); }
-  std::int64_t padded_values() const { return ceil_div(shape_.v_dim, granule()) * granule(); }
+  std::int64_t padded() const { return round_up(shape_.dim, granule()); }
+  std::int64_t padded_values() const { return round_up(shape_.v_dim, granule()); }
   std::int64_t tiles_bytes(const Config& c) const;
   /// Returns the number of loads of 16 bytes of a thread for the keys and the values of a step.
   std::int64_t loads(const Config& c) const;

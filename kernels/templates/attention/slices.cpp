@@ -3,12 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 
 namespace greta::kernels::attention {
 
 std::int64_t rounded_capacity(const Shape& shape) {
-  return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(shape.capacity)));
+  return next_power(shape.capacity);
 }
 
 std::vector<int> key_slices() {

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "kernels/planning/plan.hpp"
+#include "kernels/planning/workspace.hpp"
 #include "kernels/templates/attention/shape.hpp"
 
 /// Attention by the vendor's library: cuDNN.
@@ -120,7 +121,7 @@ void Plan::clear_empty() {
 }
 
 LaunchPlan Plan::make(const AttentionCall& call) && {
-  const std::int64_t lengths_bytes = ceil_div(shape_.batch * 4, 256) * 256;
+  const std::int64_t lengths_bytes = workspace_part(shape_.batch * 4);
   plan_.workspace_bytes = static_cast<std::uint64_t>(lengths_bytes) + call.workspace_bytes;
   clamp_lengths();
   compute(call);

@@ -20,7 +20,7 @@ double resident_workgroups(const Shape& shape, const DeviceInfo& device,
                            const WarpgroupTile& tile) {
   const std::int64_t shared = (device.shared_memory_bytes + reserved_shared_bytes) /
                               (warpgroup_shared_bytes(shape, tile) + reserved_shared_bytes);
-  const std::int64_t registers = ceil_div(warpgroup_registers(shape, device, tile), 8) * 8;
+  const std::int64_t registers = round_up(warpgroup_registers(shape, device, tile), 8);
   const std::int64_t file = register_file(device) / (tile.threads() * registers);
   return static_cast<double>(std::max<std::int64_t>(1, std::min(shared, file)));
 }
@@ -94,13 +94,13 @@ Config warpgroup_config(const WarpgroupTile& tile) {
 }
 
 std::int64_t warpgroup_padded(std::int64_t dim) {
-  return ceil_div(dim, 16) * 16;
+  return round_up(dim, 16);
 }
 
 std::int64_t warpgroup_shared_bytes(const Shape& shape, const WarpgroupTile& tile) {
   const std::int64_t rows = tile.rows(), lines = std::int64_t{tile.stages} * tile.bk;
   const std::int64_t keys = (rows + lines) * warpgroup_padded(shape.dim) * 2;
-  const std::int64_t walk = ceil_div(keys, 1024) * 1024 + lines * warpgroup_padded(shape.v_dim) * 2;
+  const std::int64_t walk = round_up(keys, 1024) + lines * warpgroup_padded(shape.v_dim) * 2;
   return std::max(walk, join_bytes(shape, tile.split, tile.fold, rows, 0));
 }
 

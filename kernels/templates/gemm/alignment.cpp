@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "kernels/planning/workspace.hpp"
 #include "kernels/templates/gemm/plan.hpp"
 #include "kernels/templates/gemm/space.hpp"
 
@@ -17,7 +18,7 @@ std::int64_t chunk_of(const Shape& shape) {
 
 /// Returns the size of a copy, rounded up to the alignment of the next one.
 std::int64_t copy_bytes(const Shape& shape, std::int64_t lines, std::int64_t length) {
-  return ceil_div(lines * ceil_div(length, chunk_of(shape)) * 16, 256) * 256;
+  return workspace_part(lines * ceil_div(length, chunk_of(shape)) * 16);
 }
 
 std::int64_t a_bytes(const Shape& shape) {

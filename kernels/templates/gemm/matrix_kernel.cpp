@@ -101,7 +101,7 @@ std::int64_t MatrixKernel::turn_instructions(const Config& c) const {
 std::int64_t MatrixKernel::stored_span(const Config& c, bool along_k, const char* span) const {
   const int extent = c[span];
   if (!by_warpgroups(c) || along_k) return extent;
-  if (extent > 32) return ceil_div(extent, 64) * 64;
+  if (extent > 32) return round_up(extent, 64);
   return extent > 16 ? 32 : 16;
 }
 
@@ -166,7 +166,7 @@ std::int64_t MatrixKernel::sums_bytes(const Config& c) const {
 }
 
 std::int64_t MatrixKernel::cluster_bytes(const Config& c) const {
-  const auto whole = [](std::int64_t bytes) { return ceil_div(bytes, 1024) * 1024; };
+  const auto whole = [](std::int64_t bytes) { return round_up(bytes, 1024); };
   const std::int64_t tiles = tiles_bytes(c), sums = sums_bytes(c["BM"], c["BN"]);
   const std::int64_t share = ceil_div(c["BM"], c["SPLIT"]);  // rows of a slice, at most
   const std::int64_t received = 4 * share * c["BN"] * (c["SPLIT"] - 1);

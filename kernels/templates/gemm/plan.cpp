@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "kernels/planning/arrival.hpp"
+#include "kernels/planning/workspace.hpp"
 #include "kernels/templates/gemm/space.hpp"
 
 namespace greta::kernels::gemm {
@@ -105,7 +106,7 @@ LaunchPlan folded_plan(const Shape& shape, const DeviceInfo& device, const Confi
   const int split = config["SPLIT"];
   const auto whole_clusters = [&](std::int64_t tiles, const char* cluster) {
     const std::int64_t side = config.has(cluster) ? config[cluster] : 1;
-    return static_cast<std::uint64_t>(ceil_div(tiles, side) * side);
+    return static_cast<std::uint64_t>(round_up(tiles, side));
   };
   Tiles tiles;
   tiles.m = whole_clusters(ceil_div(shape.m, config["BM"]), "CLUSTER_M");
@@ -159,7 +160,7 @@ void add_copies(LaunchPlan& plan, const Shape& shape, const DeviceInfo& device,
   constexpr std::size_t a = 0, b = 1, partial = 6;  // indices into the argument block
   const auto of_a = static_cast<std::uint64_t>(copies.a_bytes);
   const auto of_b = static_cast<std::uint64_t>(copies.b_bytes);
-  const std::uint64_t offset = ceil_div(plan.workspace_bytes, 256) * 256;
+  const std::uint64_t offset = workspace_part(plan.workspace_bytes);
   plan.workspace_bytes = offset + of_a + of_b;
   Launch& product = plan.launches.front();
   Launch copy{plan.sources.size(), {}, product.arguments};

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 
 #include "kernels/planning/cluster_units.hpp"
 #include "kernels/templates/gemm/matrix_kernel.hpp"
@@ -28,7 +27,7 @@ std::int64_t most_square_rounds(std::int64_t k) {
 }
 
 std::int64_t slice_length(const Shape& shape, int split, int step) {
-  return ceil_div(ceil_div(shape.k, split), step) * step;
+  return round_up(ceil_div(shape.k, split), step);
 }
 
 Constraint alignment_constraint(const char* name, const char* parameter, std::int64_t stride) {
@@ -39,8 +38,7 @@ Constraint alignment_constraint(const char* name, const char* parameter, std::in
 }
 
 Constraint tile_fits(const char* name, const char* parameter, std::int64_t extent, char dim) {
-  const auto most = static_cast<std::int64_t>(
-      std::max<std::uint64_t>(32, std::bit_ceil(static_cast<std::uint64_t>(extent))));
+  const std::int64_t most = std::max<std::int64_t>(32, next_power(extent));
   return {name,
           fmt::format("{} of more than {} is mostly idle: {} is {}", parameter, most, dim, extent),
           p[parameter] <= most};

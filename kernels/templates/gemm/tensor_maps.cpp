@@ -19,7 +19,7 @@ Argument mapped(const Shape& shape, const Argument& matrix, std::int64_t lines, 
     map.row_bytes = static_cast<std::uint64_t>(bytes_of(shape.in, stride));
     return TensorMapArgument{*operand, map};
   }
-  map.row_bytes = static_cast<std::uint64_t>(ceil_div(bytes_of(shape.in, length), 16) * 16);
+  map.row_bytes = static_cast<std::uint64_t>(round_up(bytes_of(shape.in, length), 16));
   return TensorMapArgument{std::get<WorkspaceArgument>(matrix), map};
 }
 

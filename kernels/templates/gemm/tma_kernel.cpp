@@ -14,7 +14,7 @@ constexpr int part_columns = 64;                      // that a warpgroup stores
 constexpr std::int64_t quarter = warpgroup_rows / 4;  // of an instruction's rows, a wave's
 
 std::int64_t whole_kib(std::int64_t bytes) {
-  return ceil_div(bytes, 1024) * 1024;
+  return round_up(bytes, 1024);
 }
 
 /// Returns the bytes of f32 sums whose rows do not begin in the same banks.
@@ -88,7 +88,7 @@ std::int64_t TmaKernel::all_lines_b(const Config& c) const {
 std::int64_t TmaKernel::tile_bytes(bool along_k, std::int64_t span, std::int64_t bk) const {
   constexpr std::int64_t panel = 64;  // elements
   const std::int64_t lines = along_k ? span : bk;
-  return lines * ceil_div(along_k ? bk : span, panel) * panel * 2;
+  return lines * round_up(along_k ? bk : span, panel) * 2;
 }
 
 std::int64_t TmaKernel::stages_bytes(const Config& c) const {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "kernels/planning/workspace.hpp"
 #include "kernels/templates/gemm/plan.hpp"
 
 namespace greta::kernels::gemm {
@@ -11,12 +12,12 @@ namespace {
 constexpr std::int64_t side = 32;  ///< of a workgroup's square
 
 std::int64_t padded(std::int64_t length) {
-  return ceil_div(length, 4) * 4;
+  return round_up(length, 4);
 }
 
 /// Returns the size of a copy, rounded up to the alignment of the next one.
 std::int64_t copy_bytes(const Shape& shape, bool along_k, std::int64_t extent) {
-  return along_k ? ceil_div(shape.k * padded(extent) * 4, 256) * 256 : 0;
+  return along_k ? workspace_part(shape.k * padded(extent) * 4) : 0;
 }
 
 std::int64_t squares(const Shape& shape, bool along_k, std::int64_t extent) {

@@ -88,7 +88,7 @@ class MatrixRows {
   static std::int64_t line_bytes(std::int64_t elements) { return elements * 2 + 16; }
   /// Returns of what dimensions are padded to a multiple; see layout.hip.
   std::int64_t depth() const { return cores_ == MatrixCores::mfma ? 32 : 16; }
-  std::int64_t padded() const { return ceil_div(shape_.dim, depth()) * depth(); }
+  std::int64_t padded() const { return round_up(shape_.dim, depth()); }
   std::int64_t all_values(const Config& c) const { return wave_values(c) * c["VWAVES"]; }
   std::int64_t wave_keys(const Config& c) const {
     return c["BK"] / std::min(c["BK"] / 16, c["VWAVES"]);

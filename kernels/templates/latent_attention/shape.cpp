@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstdlib>
 #include <string>
@@ -44,10 +43,6 @@ constexpr int join_threads = 128;  ///< of rows_join.hip
 /// most 16 loads in flight, unless there are more slices.
 std::int64_t rows_of_join(const Config& config) {
   return config["SPLIT"] <= 4 ? 4 : config["SPLIT"] <= 8 ? 2 : 1;
-}
-
-std::int64_t rounded_up(std::int64_t extent) {
-  return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(extent)));
 }
 
 /// Operands are in the order of tensors(). With SHARED the cache is both K and V. Bits of a tree
@@ -145,7 +140,7 @@ std::vector<Constraint> rows_constraints(const Shape& shape, const DeviceInfo& d
   const std::int64_t groups = most_workgroups(device);
   // The same for all numbers of queries that are looked up together.
   const std::int64_t most =
-      std::max<std::int64_t>(16, rounded_up(rounded_up(shape.queries) * shape.group()));
+      std::max<std::int64_t>(16, next_power(next_power(shape.queries) * shape.group()));
   return {
       {"tile",
        fmt::format("tiles of more than {} rows are mostly idle: {} queries of {} heads share keys",

@@ -8,6 +8,7 @@
 #include "kernels/planning/number_attribute.hpp"
 #include "kernels/planning/operand_work.hpp"
 #include "kernels/planning/plan.hpp"
+#include "kernels/planning/workspace.hpp"
 #include "kernels/reference/references.hpp"
 #include "kernels/skeletons/elementwise.hpp"
 
@@ -117,11 +118,9 @@ Alternative fused_space(const PermuteShape& shape, const DeviceInfo& device) {
 struct Workspace {
   Workspace(const PermuteShape& shape, const Config& config)
       : runs(ceil_div(shape.assignments(), std::int64_t{config["THREADS"]})),
-        totals(round_up(runs * shape.experts * 4)),
-        starts(totals + round_up(shape.experts * 4)),
-        bytes(starts + round_up(shape.experts * 4)) {}
-
-  static std::int64_t round_up(std::int64_t bytes) { return ceil_div(bytes, 256) * 256; }
+        totals(workspace_part(runs * shape.experts * 4)),
+        starts(totals + workspace_part(shape.experts * 4)),
+        bytes(starts + workspace_part(shape.experts * 4)) {}
 
   std::int64_t runs, totals, starts, bytes;
 };

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 
 #include "kernels/planning/device_limits.hpp"
 #include "kernels/planning/plan.hpp"
@@ -51,10 +50,6 @@ std::int64_t items_of(const Shape& shape, const Config& config) {
 /// Returns the columns that the threads of a row have at a time.
 std::int64_t chunk_of(const Shape& shape, const Config& config) {
   return lanes_of(config) * items_of(shape, config) * config["VEC"];
-}
-
-std::int64_t next_power(std::int64_t value) {
-  return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(value)));
 }
 
 int subgroup_of(const DeviceInfo& device, const Config& config) {

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 
 #include "kernels/model/weight_panels.hpp"
 #include "kernels/planning/device_limits.hpp"
@@ -21,8 +20,7 @@ using namespace tma_tiles;
 /// Reject tiles that the problem or the device cannot have, or that would be mostly idle.
 std::vector<Constraint> constraints_of_tiles(const Shape& shape, const DeviceInfo& device) {
   // What is valid for an m is valid for all that are looked up with it.
-  const auto rows_of_bucket =
-      static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(shape.m)));
+  const std::int64_t rows_of_bucket = next_power(shape.m);
   return {
       {"warpgroups",
        fmt::format("the device has no warpgroup instructions on {}", to_string(shape.in)),

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <numeric>
 #include <random>
 #include <string>
@@ -195,10 +194,6 @@ auto loads_of(const Shape& s, const auto& c) {
 }
 auto shared_bytes(const Shape& s, const auto& c) {
   return (c["TILE_N"] * (row_words(s, c) + 1) + c["TILE_N"] / 8) * 4;
-}
-
-std::int64_t next_power(std::int64_t value) {
-  return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(value)));
 }
 
 /// Parameters: THREADS, the workgroup size; TILE_N x TILE_K, the weights that a workgroup

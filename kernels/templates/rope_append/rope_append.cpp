@@ -181,7 +181,6 @@ Alternative space(const RopeAppendShape& s, const DeviceInfo& device) {
   // ITEMS  heads of a token that a thread has
   const std::int64_t threads = most_threads(device), groups = most_workgroups(device);
   const std::int64_t run = s.run(), all = s.all_heads();
-  const auto next_power = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(run)));
   const std::int64_t most = vectorising_cpu(device) ? most_of_head : most_of_thread;
   const Expression of_head = chunks(s, p["LANES"], p["VEC"]) * p["VEC"] * (s.half ? 2 : 1);
   Alternative a{"heads",
@@ -199,7 +198,7 @@ Alternative space(const RopeAppendShape& s, const DeviceInfo& device) {
         run % p["VEC"] == 0},
        {"pairs", "VEC must be at least 2 where pairs are neighbours", p["VEC"] >= (s.half ? 1 : 2)},
        {"idle_threads", fmt::format("LANES vectors of VEC must not be twice {} or more", run),
-        p["LANES"] * p["VEC"] < 2 * next_power},
+        p["LANES"] * p["VEC"] < 2 * next_power(run)},
        {"items", fmt::format("ITEMS must not exceed heads + 2 kv_heads, {}", all),
         p["ITEMS"] <= all},
        {"held",

@@ -8,6 +8,7 @@
 #include "kernels/planning/operand_work.hpp"
 #include "kernels/planning/plan.hpp"
 #include "kernels/planning/stride_attributes.hpp"
+#include "kernels/planning/workspace.hpp"
 #include "kernels/reference/references.hpp"
 #include "kernels/templates/sample/inputs.hpp"
 
@@ -69,13 +70,11 @@ std::int64_t part_of(const SampleShape& shape, const Config& config) {
 /// counters are zero between runs.
 struct Workspace {
   Workspace(const SampleShape& shape, const Config& config)
-      : counters(round_up(shape.history > 0 ? shape.rows * shape.cols * 4 : 0)),
-        most(counters + (config.has("SPLIT") ? round_up(shape.rows * 4) : 0)),
-        histograms(most + round_up(shape.rows * split_of(config) * 4)),
+      : counters(workspace_part(shape.history > 0 ? shape.rows * shape.cols * 4 : 0)),
+        most(counters + (config.has("SPLIT") ? workspace_part(shape.rows * 4) : 0)),
+        histograms(most + workspace_part(shape.rows * split_of(config) * 4)),
         bytes(config.has("SPLIT") ? histograms + shape.rows * split_of(config) * config["BINS"] * 4
                                   : most) {}
-
-  static std::int64_t round_up(std::int64_t bytes) { return ceil_div(bytes, 256) * 256; }
 
   std::int64_t counters, most, histograms, bytes;
 };

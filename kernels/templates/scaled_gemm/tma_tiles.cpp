@@ -175,7 +175,7 @@ std::vector<Config> defaults_of_groups(const Shape& shape, const DeviceInfo& dev
     auto config = config_of_tile(shape, device, tile, 1);
     if (!config) continue;
     const double elements = expected_lines(shape, tile.bm) * tile.bm *
-                            static_cast<double>(ceil_div(shape.products(), tile.bn) * tile.bn);
+                            static_cast<double>(round_up(shape.products(), tile.bn));
     found.emplace_back(cost * elements, std::move(*config));
   }
   return by_cost(std::move(found));

@@ -5,6 +5,7 @@
 
 #include "kernels/planning/device_limits.hpp"
 #include "kernels/planning/library_product.hpp"
+#include "kernels/planning/workspace.hpp"
 #include "kernels/templates/scaled_gemm/plan.hpp"
 #include "kernels/templates/scaled_gemm/variant.hpp"
 
@@ -72,9 +73,8 @@ Argument result() {
 
 /// Adds a part to the workspace.
 WorkspaceArgument allocate(std::uint64_t& workspace_bytes, std::int64_t bytes) {
-  constexpr std::uint64_t alignment = 256;
   const WorkspaceArgument part{workspace_bytes};
-  workspace_bytes += ceil_div(static_cast<std::uint64_t>(bytes), alignment) * alignment;
+  workspace_bytes += workspace_part(static_cast<std::uint64_t>(bytes));
   return part;
 }
 

@@ -71,8 +71,8 @@ TEST_F(CarriedWinners, ADefaultJudgesThoseOfItsVariant) {
         .value();
   };
   const auto hopper = test::card("sm_90", "aa");
-  const auto warpgroups = [](int split) {
-    return Config{"warpgroups", {{"BK", 64}, {"GROUPS", 2}, {"BUFFERS", 2}, {"SPLIT", split}}};
+  const auto pingpong = [](int split) {
+    return Config{"pingpong", {{"BK", 64}, {"SPLIT", split}, {"STREAM_K", 0}}};
   };
   const Problem few = latent(8, 4096);
   const Config own = built_in("latent_attention").default_config(few, hopper);
@@ -82,12 +82,12 @@ TEST_F(CarriedWinners, ADefaultJudgesThoseOfItsVariant) {
     databases.add(test::winner(latent(16, 4096), device, config));
     return databases.open(device).find(few);
   };
-  const Answer judged = answer_of(hopper, warpgroups(1));
+  const Answer judged = answer_of(hopper, pingpong(1));
   EXPECT_EQ(judged.origin, LookupOrigin::fallback);
   EXPECT_EQ(judged.config, own);
   EXPECT_FALSE(judged.speedup);
   // One that is about as good answers, and so does another variant, which the prior compares worse.
-  const Config near = warpgroups(own["SPLIT"] + (own["SPLIT"] > 4 ? -2 : 2));
+  const Config near = pingpong(own["SPLIT"] + (own["SPLIT"] > 4 ? -2 : 2));
   EXPECT_EQ(answer_of(hopper, near).config, near);
   const Config matrix{"matrix",
                       {{"BK", 32},
