@@ -93,7 +93,8 @@ class Row {
 };
 
 /// Returns the bits of a NaN: the usual one, all bits set with either sign, which GPUs produce, or
-/// the least payload. Conversions that add half a unit make others of these.
+/// the least payload. Conversions that round by adding half a unit turn some of these into
+/// infinities or zeros.
 std::uint32_t nan_bits(DType type, std::uint64_t number) {
   constexpr std::uint32_t of_f32[] = {0x7fc00000, 0x7fffffff, 0xffffffff, 0x7f800001};
   const std::uint32_t bits = of_f32[number % std::size(of_f32)];

@@ -7,10 +7,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <map>
 #include <random>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "kernels/model/problem_rules.hpp"
 #include "kernels/model/random.hpp"
@@ -96,6 +101,30 @@ TEST(AdversarialInputs, OfEveryOperationHaveRowsOfEveryKind) {
     if (kernel.name == "scaled_gemm" || kernel.name == "scaled_grouped_gemm") continue;
     EXPECT_GT(seen.negative, 0);
     EXPECT_GT(seen.equal, 0);
+  }
+}
+
+// Conversions that round by adding half a unit lose those whose bits are all set, and those with
+// the least payload if they cut it.
+TEST(AdversarialInputs, HaveNumbersThatAreNoneWithPayloads) {
+  const std::pair<DType, std::set<std::uint32_t>> cases[] = {
+      {DType::f32, {0x7fc00000, 0x7fffffff, 0xffffffff, 0x7f800001}},
+      {DType::bf16, {0x7fc0, 0x7fff, 0xffff, 0x7f81}},
+      {DType::f16, {0x7e00, 0x7fff, 0xffff, 0x7c01}}};
+  for (const auto& [type, expected] : cases) {
+    SCOPED_TRACE(to_string(type));
+    const TensorSpec spec{"X", Role::input, type, 500, 16};
+    HostTensor tensor{spec, std::vector<std::byte>(spec.bytes())};
+    kernels::mix_in_special_values(tensor, 1);
+    std::set<std::uint32_t> seen;
+    const std::size_t size = type == DType::f32 ? 4 : 2;
+    for (std::size_t i = 0; i < spec.elements(); ++i) {
+      if (!std::isnan(tensor.at(i))) continue;
+      std::uint32_t bits = 0;
+      std::memcpy(&bits, tensor.data.data() + i * size, size);
+      seen.insert(bits);
+    }
+    EXPECT_EQ(seen, expected);
   }
 }
 

@@ -14,7 +14,7 @@ namespace {
 
 // reduce.hip counts the sums of a slice in 32 bits, however much memory there is.
 TEST(GemmLarge, SlicesHaveNoMoreSumsThanTheirAdditionCounts) {
-  DeviceInfo large = hopper_of_two_units();
+  DeviceInfo large = hopper_of(2);
   large.memory_bytes = large.max_allocation_bytes = std::uint64_t{1} << 40;
   const auto offers_two_slices = [&](std::int64_t n) {
     const Problem problem = gemm_problem(65536, n, 256, DType::f32, DType::f32);
@@ -37,7 +37,7 @@ TEST(GemmLarge, DefaultsReadTransposedLinesByFours) {
   const Operation& gemm = built_in("gemm");
   const Problem problem =
       gemm_problem(4095, 4093, 2047, DType::f32, DType::f32, {{"layout", "nt"}});
-  const Config first = gemm.default_config(problem, hopper_of_two_units());
+  const Config first = gemm.default_config(problem, hopper_of(2));
   EXPECT_EQ(first["TRANSPOSE"], 1) << first.text();
   EXPECT_EQ(first["VA"], 4) << first.text();
   EXPECT_EQ(first["VB"], 4) << first.text();

@@ -160,7 +160,7 @@ INSTANTIATE_TEST_SUITE_P(Devices, GemmPanelsOfMatrixCores,
 
 /// Kernels for sm_90: boxes of panels, and products that read them without a swizzle.
 TEST(GemmPanelsOfHopper, HaveTheResultsOfRows) {
-  const DeviceInfo hopper = hopper_of_two_units();
+  const DeviceInfo hopper = hopper_of(2);
   std::mt19937_64 random(5);
   int checked = 0;
   for (const char* key :

@@ -52,7 +52,7 @@ TEST(GroupedPanels, EqualRowsOnEachDevice) {
 /// Boxes of lines of one group, with gates and without, and tiles past a group's last line, where
 /// the next group's panels begin.
 TEST(GroupedPanels, EqualRowsOfTensorCopies) {
-  const DeviceInfo hopper = hopper_of_two_units();
+  const DeviceInfo hopper = hopper_of(2);
   for (const auto& [key, text] :
        {std::pair{"dtype=f16 out=f16 groups=3 m=70 n=80 k=384",
                   "tma BM=32 BN=128 GROUPS=2 STAGES=2 SPLIT=1 RESIDENT=0 ROUND=0 SHARES=1"},

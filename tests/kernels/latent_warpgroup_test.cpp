@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <iterator>
 #include <string>
 
 #include "tests/kernels/hopper_runner.hpp"
@@ -18,6 +19,7 @@ const Operation& latent() {
 
 struct Case {
   const char *name, *problem, *config;
+  std::uint32_t units = 2;  ///< of the device
 };
 
 void PrintTo(const Case& c, std::ostream* to) {
@@ -33,7 +35,7 @@ TEST_P(LatentWarpgroupCases, AreRight) {
   const auto config = latent().space(*problem, architecture_info("sm_90").value()).parse(c.config);
   ASSERT_TRUE(config) << config.failure().message;
   for (const InputStyle style : {InputStyle::plain, InputStyle::adversarial}) {
-    expect_right_of_hopper(*problem, *config, style, 3);
+    expect_right_of_hopper(*problem, *config, style, 3, c.units);
   }
 }
 
@@ -77,22 +79,49 @@ INSTANTIATE_TEST_SUITE_P(
              "latent=64 "
              "rope=16",
              "pingpong BK=32 SPLIT=2 STREAM_K=0"},
-        Case{"a_part_of_one_sequence_for_each_workgroup",
-             "dtype=bf16 out=bf16 lse=stored batch=1 heads=64 q=1 kv=300 latent=128 rope=64",
-             "pingpong BK=32 SPLIT=1 STREAM_K=1"},
-        Case{"parts_of_many_sequences",
+        Case{"more_parts_of_a_sequence_than_are_joined_at_once",
+             "dtype=bf16 out=bf16 lse=stored batch=1 heads=64 q=1 kv=400 latent=128 rope=64",
+             "pingpong BK=32 SPLIT=1 STREAM_K=1", 9},
+        Case{"parts_of_more_sequences_than_lanes",
              "dtype=f16 out=f16 lse=stored batch=37 heads=33 q=1 kv=90 latent=64 rope=64",
-             "pingpong BK=32 SPLIT=1 STREAM_K=1"},
+             "pingpong BK=32 SPLIT=1 STREAM_K=1", 5},
+        Case{"parts_of_more_sequences_than_lanes_load_at_once",
+             "dtype=f16 out=f16 batch=259 heads=33 q=1 kv=40 latent=64 rope=64",
+             "pingpong BK=32 SPLIT=1 STREAM_K=1", 3},
         Case{"parts_of_sequences_of_all_lengths",
              "dtype=bf16 out=f32 lengths=ragged batch=9 heads=40 q=1 kv=200 latent=64 rope=16",
-             "pingpong BK=48 SPLIT=1 STREAM_K=1"},
-        Case{"parts_for_more_tiles_than_units",
+             "pingpong BK=48 SPLIT=1 STREAM_K=1", 5},
+        Case{"parts_of_two_tiles_through_pages",
+             "dtype=bf16 out=bf16 lengths=ragged page_size=\"16\" batch=4 heads=70 q=1 kv=250 "
+             "latent=64 rope=64",
+             "pingpong BK=32 SPLIT=1 STREAM_K=1", 6},
+        Case{"more_tiles_than_units_have_no_parts",
              "dtype=bf16 out=bf16 mask=causal batch=3 heads=64 q=3 kv=150 latent=64 rope=64",
              "pingpong BK=64 SPLIT=1 STREAM_K=1"},
         Case{"parts_of_a_tree",
              "dtype=f16 out=f16 mask=tree batch=3 heads=16 q=6 kv=140 latent=256 rope=64",
-             "pingpong BK=32 SPLIT=1 STREAM_K=1"}),
+             "pingpong BK=32 SPLIT=1 STREAM_K=1", 6}),
     [](const auto& instance) { return std::string(instance.param.name); });
+
+// Rows without keys wait for no copy: what comes after them must not overtake their outputs.
+TEST(LatentWarpgroups, AWorkgroupHasSequencesWithoutKeys) {
+  const auto problem = Problem::parse(
+      "latent_attention dtype=bf16 out=bf16 lengths=ragged batch=9 heads=40 q=1 kv=96 latent=64 "
+      "rope=64");
+  ASSERT_TRUE(problem);
+  auto inputs = latent().inputs(*problem, 5, InputStyle::plain);
+  HostTensor& lengths = inputs[2];
+  ASSERT_EQ(lengths.spec.name, "lengths");
+  const int keys[] = {0, 96, 0, 40, 0, 0, 33, 7, 0};
+  for (std::size_t i = 0; i < std::size(keys); ++i) {
+    store_element(DType::i32, lengths.data.data(), i, keys[i]);
+  }
+  const Config config{"pingpong", {{"BK", 32}, {"SPLIT", 1}, {"STREAM_K", 1}}};
+  for (const std::uint32_t units : {1, 2, 3, 5}) {
+    SCOPED_TRACE(units);
+    expect_right_of_hopper(*problem, config, inputs, 1, units);
+  }
+}
 
 // Outputs and sums are multiplied again where a later tile has a much greater score.
 TEST(LatentWarpgroups, GreatestScoresMayGrow) {
@@ -117,7 +146,7 @@ TEST(LatentWarpgroups, RandomOnesAreRightOnAdversarialInputs) {
   std::uint64_t seed = 1;
   for (const char* variant : {"warpgroups", "pingpong"}) {
     for (const auto& [problem, config] :
-         random_candidates(latent(), hopper_of_two_units(), variant, 16, 1)) {
+         random_candidates(latent(), hopper_of(2), variant, 16, 1)) {
       expect_right_of_hopper(problem, config, InputStyle::adversarial, ++seed);
     }
   }
@@ -142,6 +171,23 @@ TEST(LatentWarpgroupSpace, KeysAreDividedByPredictedTime) {
   EXPECT_EQ(slices_of(256, 128, 1, 2048), 1);  // four rounds of short tiles
   EXPECT_EQ(slices_of(64, 64, 1, 4096), 2);    // memory is busy with half of the units
   EXPECT_EQ(slices_of(150, 64, 1, 3000), 0);   // one round and a seventh
+  EXPECT_EQ(slices_of(8, 128, 1, 2048), 8);    // few sequences
+  EXPECT_EQ(slices_of(1, 128, 1, 32768), 64);
+  EXPECT_EQ(slices_of(1, 128, 256, 4096), 1);  // more tiles of a sequence than units
+}
+
+// Of more tiles than units, each workgroup has whole sequences: it leaves nothing to be joined.
+TEST(LatentWarpgroupSpace, WholeSequencesNeedNoWorkspace) {
+  const Config config{"pingpong", {{"BK", 32}, {"SPLIT", 1}, {"STREAM_K", 1}}};
+  for (const int heads : {64, 192}) {
+    const auto problem = Problem::parse(fmt::format(
+        "latent_attention dtype=bf16 out=bf16 batch=2 heads={} q=1 kv=96 latent=64 rope=64",
+        heads));
+    const auto plan = latent().plan(problem.value(), hopper_of(2), config);
+    ASSERT_TRUE(plan) << plan.failure().message;
+    EXPECT_EQ(plan->workspace_bytes > 0, heads == 64);
+    EXPECT_EQ(plan->launches.size(), heads == 64 ? 2U : 1U);
+  }
 }
 
 TEST(LatentWarpgroupSpace, IsThatOfHopperAlone) {
@@ -156,6 +202,8 @@ TEST(LatentWarpgroupSpace, IsThatOfHopperAlone) {
     EXPECT_TRUE(is_there("sm_90"));
     for (const char* other : {"sm_80", "sm_100", "gfx942"}) EXPECT_FALSE(is_there(other)) << other;
   }
+  EXPECT_EQ(latent().default_config(*problem, architecture_info("sm_90").value()).variant,
+            "pingpong");
 }
 
 }  // namespace

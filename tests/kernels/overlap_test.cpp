@@ -92,7 +92,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST_P(EarlyWeightsOfHopper, AreAllThatIsReadEarly) {
   const Problem problem = Problem::parse(GetParam().problem).value();
   const Operation& operation = built_in(problem.op);
-  const DeviceInfo hopper = hopper_of_two_units();
+  const DeviceInfo hopper = hopper_of(2);
   const Config config = operation.space(problem, hopper).parse(GetParam().config).value();
   LaunchPlan plan = operation.plan(problem, hopper, config).value();
   for (KernelSource& source : plan.sources) source.options.clear();

@@ -20,7 +20,7 @@ Problem problem_of(const std::string& key) {
 
 Config config_of(const Problem& problem, const char* parameters) {
   const auto config = built_in("quantized_gemm")
-                          .space(problem, hopper_of_two_units())
+                          .space(problem, hopper_of(2))
                           .parse(fmt::format("cluster {}", parameters));
   EXPECT_TRUE(config) << config.failure().message;
   return *config;

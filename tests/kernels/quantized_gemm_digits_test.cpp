@@ -20,7 +20,7 @@ struct Case {
 Case case_of(const char* key, const char* parameters) {
   const Problem problem = catalog().read(fmt::format("quantized_gemm {}", key)).value();
   const auto config = built_in("quantized_gemm")
-                          .space(problem, hopper_of_two_units())
+                          .space(problem, hopper_of(2))
                           .parse(fmt::format("digits {}", parameters));
   EXPECT_TRUE(config) << config.failure().message;
   return {problem, *config};
@@ -188,7 +188,7 @@ TEST(QuantizedGemmDigits, InfinitiesAndNan) {
 TEST(QuantizedGemmDigits, RandomProblemsAreRightOnAdversarialInputs) {
   std::uint64_t seed = 1;
   for (const auto& [problem, config] :
-       random_candidates(built_in("quantized_gemm"), hopper_of_two_units(), "digits", 6, 1)) {
+       random_candidates(built_in("quantized_gemm"), hopper_of(2), "digits", 6, 1)) {
     expect_right_of_hopper(problem, config, kernels::InputStyle::adversarial, ++seed);
   }
 }

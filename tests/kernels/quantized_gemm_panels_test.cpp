@@ -68,7 +68,7 @@ struct Case {
 };
 
 void expect_equal_of_hopper(const Case& of) {
-  const DeviceInfo hopper = hopper_of_two_units();
+  const DeviceInfo hopper = hopper_of(2);
   const Problem problem = problem_of(std::string(of.attributes) + " packing=panels", of.extents);
   const auto config = operation().space(problem, hopper).parse(of.config);
   ASSERT_TRUE(config) << config.failure().message;

@@ -39,7 +39,7 @@ TEST(QuantizedGemmShares, AreRight) {
     const Problem problem = problem_of(c.problem);
     const auto config =
         built_in(problem.op)
-            .space(problem, hopper_of_two_units())
+            .space(problem, hopper_of(2))
             .parse(fmt::format("tma {} SPLIT=1 RESIDENT=0 ROUND=0 SHARES=2", c.config));
     ASSERT_TRUE(config) << config.failure().message;
     expect_right_of_hopper(problem, *config, kernels::InputStyle::plain, ++seed);
@@ -75,7 +75,7 @@ TEST(QuantizedGemmShares, AreRefused) {
   for (const Case& c : cases) {
     const Problem problem = problem_of(c.problem);
     const auto config = built_in(problem.op)
-                            .space(problem, hopper_of_two_units())
+                            .space(problem, hopper_of(2))
                             .parse(fmt::format("tma {} SPLIT=1 SHARES=2", c.config));
     ASSERT_FALSE(config) << c.config;
     EXPECT_NE(config.failure().message.find("SHARES"), std::string::npos)

@@ -295,9 +295,8 @@ Problem problem_of(const Case& c) {
 }
 
 void expect_right(const Problem& problem, const std::string& config) {
-  const auto parsed = built_in(problem.op)
-                          .space(problem, hopper_of_two_units())
-                          .parse("tma SPLIT=1 SHARES=1 " + config);
+  const auto parsed =
+      built_in(problem.op).space(problem, hopper_of(2)).parse("tma SPLIT=1 SHARES=1 " + config);
   ASSERT_TRUE(parsed) << parsed.failure().message;
   expect_right_of_hopper(problem, *parsed, kernels::InputStyle::plain, 1);
   expect_right_of_hopper(problem, *parsed, kernels::InputStyle::adversarial, 2);
@@ -313,7 +312,7 @@ TEST_P(QuantizedGemmTma, IsRightWithRoundedWeights) {
   Problem problem = problem_of(GetParam());
   const std::string config = fmt::format("{} ROUND=1", GetParam().config);
   const bool mxfp4 = GetParam().weights == std::string_view("mxfp4");
-  const auto space = [&] { return built_in(problem.op).space(problem, hopper_of_two_units()); };
+  const auto space = [&] { return built_in(problem.op).space(problem, hopper_of(2)); };
   if (mxfp4 && problem.dtype == DType::bf16) return expect_right(problem, config);
   const auto refused = space().parse("tma SPLIT=1 SHARES=1 " + config);
   ASSERT_FALSE(refused);
@@ -326,8 +325,7 @@ TEST_P(QuantizedGemmTma, IsRightWithRoundedWeights) {
 TEST(QuantizedGemmTmaProblems, RandomOnesAreRightOnAdversarialInputs) {
   const Operation& operation = built_in("quantized_gemm");
   std::uint64_t seed = 1;
-  for (const auto& [problem, config] :
-       random_candidates(operation, hopper_of_two_units(), "tma", 10, 1)) {
+  for (const auto& [problem, config] : random_candidates(operation, hopper_of(2), "tma", 10, 1)) {
     expect_right_of_hopper(problem, config, kernels::InputStyle::adversarial, ++seed);
   }
 }
@@ -359,7 +357,7 @@ TEST(QuantizedGroupedGemmTma, GroupsAreRight) {
 TEST(QuantizedGroupedGemmTma, RandomProblemsAreRightOnAdversarialInputs) {
   std::uint64_t seed = 1;
   for (const auto& [problem, config] :
-       random_candidates(built_in("quantized_grouped_gemm"), hopper_of_two_units(), "tma", 6, 1)) {
+       random_candidates(built_in("quantized_grouped_gemm"), hopper_of(2), "tma", 6, 1)) {
     expect_right_of_hopper(problem, config, kernels::InputStyle::adversarial, ++seed);
   }
 }
@@ -381,7 +379,7 @@ TEST(QuantizedGemmStream, NormsRowsOfA) {
   for (const auto& [key, parameters] : cases) {
     const Problem problem = catalog().read(fmt::format("quantized_gemm {}", key)).value();
     const auto config =
-        operation.space(problem, hopper_of_two_units()).parse(fmt::format("stream {}", parameters));
+        operation.space(problem, hopper_of(2)).parse(fmt::format("stream {}", parameters));
     ASSERT_TRUE(config) << config.failure().message;
     expect_right_of_hopper(problem, *config, kernels::InputStyle::plain, 1);
     for (const std::uint64_t seed : {2, 3, 4, 5, 6, 7}) {
@@ -398,7 +396,7 @@ TEST(QuantizedGemmStream, HasNoRoomForMoreNormedRows) {
             .read(fmt::format("quantized_gemm dtype={0} out={0} prologue=rmsnorm m={1} n=64 k=512",
                               dtype, rows))
             .value();
-    const auto config = operation.space(problem, hopper_of_two_units())
+    const auto config = operation.space(problem, hopper_of(2))
                             .parse("stream WAVES=2 TN=1 RT=1 STAGES=2 RESIDENT=0");
     ASSERT_FALSE(config);
     EXPECT_NE(config.failure().message.find("must be at most 4"), std::string::npos);
@@ -408,7 +406,7 @@ TEST(QuantizedGemmStream, HasNoRoomForMoreNormedRows) {
 TEST(QuantizedGemmStream, RandomProblemsAreRightOnAdversarialInputs) {
   std::uint64_t seed = 1;
   for (const auto& [problem, config] :
-       random_candidates(built_in("quantized_gemm"), hopper_of_two_units(), "stream", 6, 1)) {
+       random_candidates(built_in("quantized_gemm"), hopper_of(2), "stream", 6, 1)) {
     expect_right_of_hopper(problem, config, kernels::InputStyle::adversarial, ++seed);
   }
 }

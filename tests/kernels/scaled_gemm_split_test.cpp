@@ -27,7 +27,7 @@ Problem problem_of(const char* key) {
 
 Result<Config> config_of(const Problem& problem, const char* parameters) {
   return built_in(problem.op)
-      .space(problem, hopper_of_two_units())
+      .space(problem, hopper_of(2))
       .parse(fmt::format("tma SWIZZLE=4 {}", parameters));
 }
 
@@ -102,8 +102,7 @@ std::vector<HostTensor> unscaled_inputs(const Problem& problem) {
 HostTensor product(const Problem& problem, const std::vector<HostTensor>& inputs,
                    const char* parameters) {
   const Operation& operation = built_in(problem.op);
-  auto plan = operation.plan(problem, hopper_of_two_units(), config_of(problem, parameters).value())
-                  .value();
+  auto plan = operation.plan(problem, hopper_of(2), config_of(problem, parameters).value()).value();
   for (KernelSource& source : plan.sources) source.options.clear();
   auto done = run_plan(device("hip-host:0"), plan, operation.tensors(problem), inputs, 2).value();
   EXPECT_EQ(done.overrun, "");
@@ -151,7 +150,7 @@ TEST(ScaledGemmSlicesProblems, RandomOnesAreRightOnAdversarialInputs) {
   std::uint64_t seed = 1;
   int run = 0;
   for (const auto& [problem, config] :
-       kernels::random_candidates(operation, hopper_of_two_units(), "tma", 40, 1)) {
+       kernels::random_candidates(operation, hopper_of(2), "tma", 40, 1)) {
     if (config["SPLIT"] == 1) continue;
     expect_right_of_hopper(problem, config, kernels::InputStyle::adversarial, ++seed);
     ++run;

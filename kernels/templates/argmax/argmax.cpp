@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <iterator>
 #include <limits>
 #include <random>
@@ -107,8 +106,7 @@ Alternative row_space(const ArgmaxShape& shape, const DeviceInfo& device) {
                    "ROWS is the largest possible",
                    shape.cols),
        2 * p["ROWS"] > std::min<std::int64_t>(most_rows, shape.rows) ||
-           p["THREADS"] / p["ROWS"] * p["VEC"] <
-               2 * std::bit_ceil(static_cast<std::uint64_t>(shape.cols))});
+           p["THREADS"] / p["ROWS"] * p["VEC"] < 2 * next_power(shape.cols)});
   a.constraints.push_back({"grid", fmt::format("the rows are more than {} workgroups", groups),
                            ceil_div(shape.rows, p["ROWS"]) <= groups});
   return a;
@@ -139,8 +137,8 @@ Alternative split_space(const ArgmaxShape& shape, const DeviceInfo& device) {
 /// Short rows share a workgroup.
 std::vector<Config> row_defaults(const ArgmaxShape& shape, const DeviceInfo&) {
   const int vec = widest_of(shape.strides, shape.in, shape.cols);
-  const auto vectors = static_cast<std::uint64_t>(ceil_div(shape.cols, vec));
-  const int lanes = static_cast<int>(std::min<std::uint64_t>(256, std::bit_ceil(vectors)));
+  const std::int64_t vectors = ceil_div(shape.cols, vec);
+  const int lanes = static_cast<int>(std::min<std::int64_t>(256, next_power(vectors)));
   std::vector<Config> configs;
   for (int rows = std::min(most_rows, 256 / lanes); rows >= 1; rows /= 2) {
     configs.push_back({"row",

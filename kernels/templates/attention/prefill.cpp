@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 
 #include "kernels/planning/device_limits.hpp"
@@ -25,10 +24,9 @@ std::vector<Constraint> tile_constraints(const Shape& shape, const DeviceInfo& d
                                          const Expression& rows, const Expression& packed) {
   const std::int64_t groups = most_workgroups(device);
   // Two threads can share heads of few elements, and a subgroup must still be full.
-  const std::uint64_t least = std::max(16U, device.max_subgroup_size / 2);
+  const std::int64_t least = std::max(16U, device.max_subgroup_size / 2);
   const auto most = [&](std::int64_t heads) {
-    const auto all = static_cast<std::uint64_t>(shape.queries * heads);
-    return static_cast<std::int64_t>(std::max(least, std::bit_ceil(all)));
+    return std::max(least, next_power(shape.queries * heads));
   };
   const std::string grid =
       fmt::format("{} sequences of {} heads and {} queries are more than {} workgroups",

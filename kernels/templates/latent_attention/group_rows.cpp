@@ -110,8 +110,9 @@ Slicing fastest_slices(const Shape& shape, const DeviceInfo& device, const Slice
     const Stream stream = stream_of(shape, device, tile_rows);
     const double steps =
         std::ceil(static_cast<double>(shape.batch * tiles) / static_cast<double>(stream.groups));
-    const double cost =
-        steps * step(units) + stream.parts(shape) * costs.stream_part + costs.stream_join;
+    const auto rounds = static_cast<double>(ceil_div(stream.workgroups(), units));
+    const double cost = rounds * (steps * step(units) + stream.parts(shape) * costs.stream_part) +
+                        costs.stream_join;
     if (cost < least) fastest = {1, true};
   }
   return fastest;

@@ -41,25 +41,25 @@ bool has_row_groups(const Shape& shape, const DeviceInfo& device);
 std::vector<Constraint> group_constraints(const Shape& shape, const DeviceInfo& device,
                                           std::vector<std::string> names,
                                           RowGroups (*workgroup)(const Shape&, const Config&));
-/// How a kernel's workgroups divide keys: into `split` slices, 0 where `matrix` is faster, or with
-/// STREAM_K.
+/// How a kernel's workgroups divide keys.
 struct Slicing {
-  int split = 0;
-  bool stream = false;
+  int split = 0;        ///< slices; 0: `matrix` is faster
+  bool stream = false;  ///< with STREAM_K, and one slice
 };
 /// What a kernel's slices cost, in steps of 64 keys of 576 elements with values of 512.
 struct SliceCosts {
-  double round;           ///< a workgroup's start and end
-  double join;            ///< the launch of the join
-  double joined_in_step;  ///< elements
-  double fetch;           ///< keys' way from memory to all compute units, if each reads others
-  double stream_part;     ///< of a workgroup's part with STREAM_K; 0: not offered
-  double stream_join;     ///< the join there, and the search of parts
+  double round;            ///< a workgroup's start and end
+  double join;             ///< the launch of the join
+  double joined_in_step;   ///< elements
+  double fetch = 0;        ///< keys' way from memory to all compute units, if each reads others
+  double stream_part = 0;  ///< of a workgroup's part with STREAM_K; 0: not offered
+  double stream_join = 0;  ///< the join there, and the search of parts
 };
 /// Returns the slices that are predicted to be the fastest. `matrix` is faster where a tile is
 /// mostly idle, and where two thirds of the compute units would be with as many slices as there are
 /// units for (on an H200, results/2026-11-28-nvidia-h200-latent-few-sequences).
 Slicing fastest_slices(const Shape& shape, const DeviceInfo& device, const SliceCosts& costs);
+/// Returns the launches of the kernel `path`, whose workgroups are `workgroup`.
 LaunchPlan group_plan(const Shape& shape, const DeviceInfo& device, std::string_view path,
                       const Config& config, const RowGroups& workgroup);
 /// Returns the work of a configuration, but for what the threads wait for. `rows`: what rows_work()

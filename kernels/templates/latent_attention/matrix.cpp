@@ -267,7 +267,7 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   if (config["BUFFERS"] > 1) work.ahead_bytes *= config["BUFFERS"] - 1;
   work.barriers += (config["BUFFERS"] > 1 ? 3 : 4) * work.steps;
   if (!has_join(config)) return {work};
-  return {work, join_work(shape, config, MatrixRows::rows(config))};
+  return {work, join_work(shape, config, MatrixRows::rows(config), config["SPLIT"])};
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <vector>
 
+#include "kernels/planning/device_limits.hpp"
 #include "kernels/planning/plan.hpp"
 #include "kernels/templates/attention/slices.hpp"
 #include "kernels/templates/latent_attention/group_rows.hpp"
@@ -17,7 +19,11 @@ RowGroups workgroup_of(const Shape& shape, const Config& c) {
   constexpr std::int64_t barriers = (groups * 2 * 3 + 4) * 8, parts = 2 * 48;
   const std::int64_t shared =
       queries_bytes(shape) + groups * (panels(bk * line) + weights + of_rows) + barriers + parts;
-  return {groups, (groups + 1) * 128, bk, shared, 1};
+  return {.groups = groups,
+          .threads = (groups + 1) * 128,
+          .keys = bk,
+          .shared_bytes = shared,
+          .readers = 1};
 }
 
 Alternative space(const Shape& shape, const DeviceInfo& device) {
@@ -36,7 +42,13 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
 std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   std::vector<Config> configs;
   // Measured on an H200 (results/2026-12-01-nvidia-h200-latent-pingpong).
-  const Slicing slices = fastest_slices(shape, device, {4.8, 3.0, 2000.0 * 512, 1.38, 8.4, 7.2});
+  const Slicing slices = fastest_slices(shape, device,
+                                        {.round = 4.8,
+                                         .join = 3.0,
+                                         .joined_in_step = 2000.0 * 512,
+                                         .fetch = 1.38,
+                                         .stream_part = 8.4,
+                                         .stream_join = 7.2});
   if (slices.split == 0) return configs;
   for (const int bk : {64, 48, 32}) {
     configs.push_back(
@@ -51,12 +63,19 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
 }
 
 KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& config) {
-  LaunchWork work = group_work(shape, config, workgroup_of(shape, config),
-                               streams(config) ? streamed_work(shape, device, config, tile_rows)
-                                               : rows_work(shape, config, tile_rows));
+  const RowGroups workgroup = workgroup_of(shape, config);
+  const bool stream = streams(config);
+  LaunchWork work = group_work(shape, config, workgroup,
+                               stream ? streamed_work(shape, device, config, tile_rows)
+                                      : rows_work(shape, config, tile_rows));
+  // Warpgroups that multiply get registers of the one that copies.
+  const std::int64_t at_launch = workgroup_registers(device) / workgroup.threads / 8 * 8;
+  work.registers = std::min(work.registers, static_cast<double>(at_launch));
   work.barriers += work.steps;
-  if (!has_join(config)) return {work};
-  return {work, join_work(shape, config, tile_rows)};
+  const double slices =
+      stream ? stream_of(shape, device, tile_rows).sharers(shape) : config["SPLIT"];
+  if (slices == 1) return {work};
+  return {work, join_work(shape, config, tile_rows, slices)};
 }
 
 }  // namespace
@@ -69,6 +88,7 @@ Variant pingpong() {
       space, plan, defaults,
       [](const Shape& shape, const Config& c) { return rows_divisions(shape, c, tile_rows); });
   set_work<Shape>(variant, work);
+  variant.kernels_by = "STREAM_K";
   return variant;
 }
 

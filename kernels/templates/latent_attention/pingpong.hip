@@ -11,6 +11,9 @@
 #if BK % 16 != 0 || BK > 64
 #error "BK is a multiple of 16, at most 64"
 #endif
+#if STREAM_K && SPLIT != 1
+#error "STREAM_K divides the keys without SPLIT"
+#endif
 
 #define GROUPS 2
 #define THREADS 384
@@ -52,6 +55,7 @@ constexpr u32 weights_start = keys_start + GROUPS * tile_bytes;
 constexpr u32 bases_start = weights_start + GROUPS * weights_bytes;
 constexpr u32 sums_start = bases_start + GROUPS * BQ * 4, barriers_start = sums_start + GROUPS * BQ * 4;
 constexpr u32 barriers = GROUPS * 2 * 3 + 3, part_start = barriers_start + (barriers + 1) / 2 * 16;
+static_assert(sizeof(Part) <= 48, "the workgroup has 48 bytes for each of two parts");
 
 GRETA_DEVICE constexpr u32 tile_of(u32 group) { return keys_start + group * tile_bytes; }
 GRETA_DEVICE constexpr u32 weights_of(u32 group) {
@@ -88,13 +92,13 @@ struct Walk {
       full(0, i).open(COPIERS);
       empty(0, i).open(waves);
     }
-    picked(0).open(1);
-    picked(1).open(1);
+    picked(0).open(waves);
+    picked(1).open(waves);
     stored().open(GROUPS * waves);
     show_barriers();
   }
 
-  // Of the two warpgroups: the wave has ended what it did with a part of a tile, or with stored rows.
+  // The wave has ended what it did with a part of a tile or with stored rows, or has picked a part.
   GRETA_DEVICE void leave(CountedBarrier barrier) const {
     wave_barrier();
     if (lane_index() == 0) barrier.arrive();
@@ -111,7 +115,8 @@ struct Copies {
   GRETA_DEVICE void bring(const Part& part) {
     const u32 end = part.slice.end - part.slice.begin;
     const bool first = parts == 0;
-    if (!first && end == 0) await_stored();  // without keys, nothing else holds the others back
+    // Rows without keys wait for no copy, so the part before must be stored before they begin.
+    if (!first && end == 0) await_stored();
     pick(part);
     ++parts;
     if (end == 0) return;
@@ -137,12 +142,12 @@ struct Copies {
   }
 
  private:
-  // Each phase is waited for once: it ends only after that of the part before was waited for.
+  // Each phase is waited for once. It ends only after all waves have waited for that of the part before: of a part
+  // with keys, its queries arrive afterwards, and one without is picked afterwards.
   GRETA_DEVICE void await_stored() { walk.stored().wait(stored++ % 2); }
   GRETA_DEVICE void pick(const Part& part) const {
-    if (thread_index() % COPIERS != 0) return;
-    walk.part(parts) = part;
-    walk.picked(parts).arrive();
+    if (thread_index() % COPIERS == 0) walk.part(parts) = part;
+    walk.leave(walk.picked(parts));
   }
   GRETA_DEVICE void bring_queries(const Part& part) const {
     copy_lines<QueryTile, BQ, DIM>(walk.shared, 0, QueryRows{walk.args, part}, part.own);
@@ -171,7 +176,7 @@ struct Rows : GroupRows<BK> {
   template <u32 dims, bool add>
   GRETA_DEVICE void score_part(const Walk& walk, u32 tile, u32 of_tile) {
     walk.full(group, of_tile).wait(tile % 2);
-    show_to_products();
+    show_to_products();  // what other threads have copied, to this thread's products
     products_begin();
     start_scores<dims, add>(walk.shared, tile_of(group), 0, of_tile * group_values);
   }
@@ -179,7 +184,7 @@ struct Rows : GroupRows<BK> {
   // Turns scores into weights, for this warpgroup and the other one, to which it leaves its bases.
   GRETA_DEVICE void share_weights(const Walk& walk) {
     u8* const place = walk.memory + weights_of(group);
-    if (replace) partial_sync<warpgroup_size>(scores_ready + group);  // no wave reads the tile's last dimensions
+    if (replace) partial_sync<warpgroup_size>(scores_ready + group);  // all waves have read the tile's last dimensions
     weigh(walk.args.scale, [&](u32 r, u32 c, u32 pair) {
       weights[c / 2][c % 2 * 2 + r] = pair;
       put_weights(place, row(r), c, column(0), pair);

@@ -198,12 +198,17 @@ bool streams(const Config& config) {
 }
 
 double Stream::parts(const Shape& shape) const {
-  return static_cast<double>(shape.batch) / static_cast<double>(groups) + 1;
+  const auto all = static_cast<double>(shape.batch);
+  return groups == 1 ? all : all / static_cast<double>(groups) + 1;
+}
+
+double Stream::sharers(const Shape& shape) const {
+  return groups == 1 ? 1 : static_cast<double>(groups) / static_cast<double>(shape.batch) + 1;
 }
 
 Stream stream_of(const Shape& shape, const DeviceInfo& device, std::int64_t rows) {
   const std::int64_t tiles = ceil_div(shape.rows(), rows);
-  return {std::max(busy_workgroups(device) / tiles, std::int64_t{1})};
+  return {.groups = std::max(busy_workgroups(device) / tiles, std::int64_t{1}), .tiles = tiles};
 }
 
 LaunchWork streamed_work(const Shape& shape, const DeviceInfo& device, const Config& config,
@@ -211,7 +216,7 @@ LaunchWork streamed_work(const Shape& shape, const DeviceInfo& device, const Con
   LaunchWork work = rows_work(shape, config, rows);
   const Stream stream = stream_of(shape, device, rows);
   const double parts = stream.parts(shape);
-  work.workgroups = static_cast<double>(stream.groups * ceil_div(shape.rows(), rows));
+  work.workgroups = static_cast<double>(stream.workgroups());
   work.steps =
       std::ceil(work.steps * static_cast<double>(shape.batch) / static_cast<double>(stream.groups));
   const double in = bytes_of(shape.in, 1), bk = config["BK"];
@@ -220,7 +225,7 @@ LaunchWork streamed_work(const Shape& shape, const DeviceInfo& device, const Con
   work.read_bytes =
       (work.steps * bk * static_cast<double>(shape.read_elements()) + parts * own * dim) * in;
   work.written_bytes = parts * own * v_dim * 4;
-  work.unique_bytes += work.workgroups * 2 * own * v_dim * 4;
+  if (stream.groups > 1) work.unique_bytes += work.workgroups * 2 * own * v_dim * 4;
   return work;
 }
 
@@ -230,9 +235,8 @@ bool has_join(const Config& config) {
   return config.has("FOLD") && config["FOLD"] == 0;
 }
 
-LaunchWork join_work(const Shape& shape, const Config& config, std::int64_t rows) {
+LaunchWork join_work(const Shape& shape, const Config& config, std::int64_t rows, double slices) {
   const auto joined = static_cast<double>(rows_of_join(config));
-  const double slices = streams(config) ? 2 : config["SPLIT"];
   const auto values = static_cast<double>(shape.v_dim);
   LaunchWork work;
   work.threads = join_threads;
@@ -259,12 +263,14 @@ LaunchPlan rows_plan(const Shape& shape, const DeviceInfo& device, std::string_v
   defines.emplace_back("GROUP", std::to_string(shape.group()));
   const int split = config["SPLIT"];
   const std::int64_t readers = readers_of(shape, rows);
-  // What workgroups leave: with STREAM_K of two sequences each.
-  const bool stream = streams(config);
-  const std::int64_t workgroups =
-      stream ? stream_of(shape, device, rows).groups * ceil_div(shape.rows(), rows) : readers;
-  const int left = stream ? 2 : split;
-  if (stream) defines.emplace_back("UNITS", std::to_string(busy_workgroups(device)));
+  std::int64_t workgroups = readers;
+  int left = split;  // by a workgroup, for a tile's rows
+  if (streams(config)) {
+    const Stream stream = stream_of(shape, device, rows);
+    workgroups = stream.workgroups();
+    left = stream.groups > 1 ? 2 : 1;  // of the sequences with which it begins and ends
+    defines.emplace_back("UNITS", std::to_string(busy_workgroups(device)));
+  }
   LaunchPlan plan;
   if (left > 1) {
     plan.zeroed_bytes = counter_bytes(readers);
@@ -276,7 +282,7 @@ LaunchPlan rows_plan(const Shape& shape, const DeviceInfo& device, std::string_v
   plan.sources.push_back(kernel_source(device, path, defines, threads, list));
   plan.launches.push_back(
       {0, grid(device, plan.sources[0], static_cast<std::uint64_t>(workgroups), split), list});
-  if (!has_join(config)) return plan;
+  if (left == 1 || !has_join(config)) return plan;
   const auto count = static_cast<std::uint64_t>(readers);
   const std::string join = std::string(path.substr(0, path.find('/'))) + "/join";
   const std::int64_t joined = rows_of_join(config);

@@ -52,19 +52,24 @@ std::vector<Division> rows_divisions(const Shape& shape, const Config& config, s
 LaunchWork rows_work(const Shape& shape, const Config& config, std::int64_t rows);
 /// Returns whether workgroups divide the keys of all sequences evenly (stream_keys.hip).
 bool streams(const Config& config);
-/// Groups of workgroups that do, of one for each tile of a sequence's rows, as many as run at once.
+/// Groups of workgroups that do: each has a workgroup for each tile of a sequence's rows.
 struct Stream {
-  std::int64_t groups;
+  std::int64_t groups, tiles;
 
-  /// Returns the sequences that a group has keys of.
+  std::int64_t workgroups() const { return groups * tiles; }
+  /// Returns the mean number of sequences that a group has keys of.
   double parts(const Shape& shape) const;
+  /// Returns the mean number of groups that have keys of a sequence.
+  double sharers(const Shape& shape) const;
 };
+/// Returns as many groups as run at once, at least one.
 Stream stream_of(const Shape& shape, const DeviceInfo& device, std::int64_t rows);
+/// Returns what rows_work() does, for such workgroups.
 LaunchWork streamed_work(const Shape& shape, const DeviceInfo& device, const Config& config,
                          std::int64_t rows);
-/// Returns whether a second launch joins the slices of a tile, and its work.
+/// Returns whether a second launch joins the slices of a tile, and its work for so many slices.
 bool has_join(const Config& config);
-LaunchWork join_work(const Shape& shape, const Config& config, std::int64_t rows);
+LaunchWork join_work(const Shape& shape, const Config& config, std::int64_t rows, double slices);
 /// Returns the launch of the kernel `path`, and that of FOLDER/join if slices have one.
 LaunchPlan rows_plan(const Shape& shape, const DeviceInfo& device, std::string_view path,
                      const Config& config, Defines defines, std::int64_t rows,

@@ -17,7 +17,11 @@ RowGroups workgroup_of(const Shape& shape, const Config& c) {
   const std::int64_t line = padded(shape) * 2, bk = c["BK"], groups = c["GROUPS"];
   const std::int64_t shared = queries_bytes(shape) + c["BUFFERS"] * panels(bk * line) +
                               tile_rows * bk * 2 + groups * tile_rows * 4;
-  return {groups, groups * 128, bk / groups, shared, groups};
+  return {.groups = groups,
+          .threads = groups * 128,
+          .keys = bk / groups,
+          .shared_bytes = shared,
+          .readers = groups};
 }
 
 Alternative space(const Shape& shape, const DeviceInfo& device) {
@@ -52,7 +56,9 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
 std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   std::vector<Config> configs;
   // Measured on an H200 (results/2026-12-01-nvidia-h200-unseen-catalog).
-  const int split = fastest_slices(shape, device, {1.2, 2.4, 3000.0 * 512, 0, 0, 0}).split;
+  const int split =
+      fastest_slices(shape, device, {.round = 1.2, .join = 2.4, .joined_in_step = 3000.0 * 512})
+          .split;
   if (split == 0) return configs;
   for (const int bk : {64, 32}) {
     for (const int groups : {2, 1, 3, 4}) {
@@ -74,7 +80,7 @@ KernelWork work(const Shape& shape, const DeviceInfo&, const Config& config) {
   work.ahead_bytes *= config["BUFFERS"] - 1;
   work.barriers += 3 * work.steps;
   if (!has_join(config)) return {work};
-  return {work, join_work(shape, config, tile_rows)};
+  return {work, join_work(shape, config, tile_rows, config["SPLIT"])};
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <iterator>
 #include <limits>
@@ -219,8 +218,7 @@ Alternative space(const RopeAppendShape& s, const DeviceInfo& device) {
 std::vector<Config> defaults(const RopeAppendShape& s, const DeviceInfo& device) {
   const std::int64_t step = common_step(s.strides, s.run());
   const int vec = widest_vector(s.in, step, step);
-  const auto vectors = static_cast<std::uint64_t>(s.run() / vec);
-  const int lanes = static_cast<int>(std::min<std::uint64_t>(32, std::bit_ceil(vectors)));
+  const int lanes = static_cast<int>(std::min<std::int64_t>(32, next_power(s.run() / vec)));
   const auto config = [&](int threads, int items) {
     return Config{"heads",
                   {{"THREADS", threads}, {"LANES", lanes}, {"VEC", vec}, {"ITEMS", items}}};

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <iterator>
 #include <limits>
 #include <random>
@@ -179,12 +178,11 @@ Alternative space(const RouteShape& shape, const DeviceInfo& device) {
 
 /// Eight logits to a thread, as few threads keep a token's picks close together.
 std::vector<Config> defaults(const RouteShape& shape, const DeviceInfo&) {
-  const auto share = static_cast<std::uint64_t>(
-      std::max(ceil_div(shape.experts, std::int64_t{8}), ceil_div(shape.top_k, std::int64_t{8})));
+  const std::int64_t share = ceil_div(std::max(shape.experts, shape.top_k), 8);
   // A lane alone indexes its experts, for which AMD's compilers take memory.
-  const std::uint64_t least = shape.experts > 1 ? 2 : 1;
+  const std::int64_t least = shape.experts > 1 ? 2 : 1;
   const int lanes =
-      static_cast<int>(std::min<std::uint64_t>(most_lanes, std::max(least, std::bit_ceil(share))));
+      static_cast<int>(std::min<std::int64_t>(most_lanes, std::max(least, next_power(share))));
   int vec = widest_vector(shape.in, shape.experts, shape.experts);
   while (vec > 1 && std::int64_t{lanes} * vec > shape.experts) vec /= 2;
   std::vector<Config> configs;

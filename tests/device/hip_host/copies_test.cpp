@@ -163,6 +163,36 @@ extern "C" __global__ void test(const uint32_t* in, uint32_t* out) {
   }
 }
 
+// And not before, so that a missing wait is seen.
+TEST(HipHostCopies, CopiesThatArriveAreWrittenAtTheEndOfThePhase) {
+  HostDevice host(sm_80);
+  const auto in = host.upload(numbers_up_to(32));
+  const auto out = host.upload(std::vector<std::uint32_t>(2 * 32));
+  host.run(HostDevice::source(R"(
+extern "C" __global__ void test(const uint32_t* in, uint32_t* out) {
+  __shared__ uint32_t tile[32];
+  __shared__ uint64_t full;
+  const int i = threadIdx.x;
+  if (i == 0) greta_host::counted_open(&full, 64);
+  __syncthreads();
+  greta_host::copy_async(&tile[i], in + i, 4);
+  greta_host::counted_arrive_copied(&full);
+  __syncthreads();
+  out[i] = tile[31 - i];
+  greta_host::counted_arrive(&full);
+  greta_host::counted_wait(&full, 0);
+  out[32 + i] = tile[31 - i];
+})",
+                              {32, 1, 1}),
+           {1, 1, 1}, in, out)
+      .value();
+  const auto result = host.download<std::uint32_t>(out);
+  for (unsigned i = 0; i < 32; ++i) {
+    ASSERT_EQ(result[i], 0xffffffff);
+    ASSERT_EQ(result[32 + i], 1000 + 31 - i);
+  }
+}
+
 TEST(HipHostCopies, LoadToSharedPutsLanesBehindEachOther) {
   HostDevice host(gfx942);
   const auto in = host.upload(numbers_up_to(256));

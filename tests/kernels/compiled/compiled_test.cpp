@@ -7,11 +7,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <map>
 #include <memory>
 #include <regex>
 #include <sstream>
+#include <string_view>
 
 #include "kernels/sampling/candidates.hpp"
 #include "runtime/device/compile/listing.hpp"
@@ -70,11 +72,13 @@ class Compiled : public ::testing::TestWithParam<std::string> {
       if (is_new) seen->second = compile(source, is_default);
       uses_matrix_cores = uses_matrix_cores || seen->second;
     }
-    EXPECT_EQ(uses_matrix_cores, config.variant.starts_with("matrix") ||
-                                     config.variant.starts_with("tma") ||
-                                     config.variant.starts_with("tf32x3") ||
-                                     config.variant == "cluster" || config.variant == "stream" ||
-                                     config.variant == "digits" || config.variant == "warpgroups");
+    const std::string& name = config.variant;
+    const bool starts =
+        std::ranges::any_of(std::array{"matrix", "tma", "tf32x3"},
+                            [&](std::string_view begin) { return name.starts_with(begin); });
+    EXPECT_EQ(uses_matrix_cores, starts || name == "cluster" || name == "stream" ||
+                                     name == "digits" || name == "warpgroups" ||
+                                     name == "pingpong");
   }
 
   /// Compiles `each` samples of every variant for which `taken(entry, variant)` holds.

@@ -67,7 +67,8 @@ inline void counted_arrive(uint64_t* barrier, Site site = here("counted_arrive")
   current->calls->meet_counted(*current, barrier, CountedStep::arrive, 0, site);
 }
 /// PTX cp.async.mbarrier.arrive.noinc: the same, once the copies that the thread has started are
-/// done.
+/// done. Unlike those of PTX, they end with this phase alone: neither copy_wait() nor a later
+/// arrival waits for them.
 inline void counted_arrive_copied(uint64_t* barrier, Site site = here("counted_arrive_copied")) {
   current->calls->meet_counted(*current, barrier, CountedStep::arrive_copied, 0, site);
 }
