@@ -24,6 +24,12 @@ unsigned preceding(std::uint64_t mask, unsigned wave) {
   return 63 - static_cast<unsigned>(std::countl_zero(earlier != 0 ? earlier : mask));
 }
 
+/// Returns those of a block's waves that are late: of every other block one, else about half.
+std::uint64_t draw_late_waves(std::uint64_t block, std::size_t waves) {
+  const std::uint64_t mixed = (block + 1) * 0x9e3779b97f4a7c15;  // by the golden ratio
+  return block % 2 == 0 ? std::uint64_t{1} << (mixed >> 32) % waves : mixed;
+}
+
 /// Does the work of memset() without sanitizer checks, because the gaps between variables are
 /// poisoned.
 __attribute__((no_sanitize("address"))) void fill_unchecked(unsigned char* from,
@@ -115,6 +121,7 @@ void BlockRunner::reset(greta_host::Index block) {
   }
   ready_waves_ = ~std::uint64_t{0} >> (64 - waves_.size());
   backward_ = (block.x + block.y + block.z + waves_.size()) % 2 != 0;
+  late_waves_ = draw_late_waves(std::uint64_t{block.x} + block.y + block.z, waves_.size());
   arrived_ = ended_ = 0;
   partial_barriers_.assign(greta_host::partial_barriers, {});
   counted_barriers_.clear();
@@ -136,7 +143,7 @@ void BlockRunner::start(greta_host::Index block) {
 }
 
 std::optional<Fault> BlockRunner::resume() {
-  const Wave& wave = waves_[wave_after(ready_waves_, wave_number(*current_))];
+  const Wave& wave = waves_[next_wave(wave_number(*current_))];
   current_ = &threads_[wave.first + static_cast<unsigned>(std::countr_zero(wave.ready))];
   *entry_->current = current_;
   if (current_->fiber == nullptr) current_->fiber = &take_fiber();
@@ -242,6 +249,11 @@ unsigned BlockRunner::wave_after(std::uint64_t waves, unsigned number) const {
   return backward_ ? preceding(waves, number) : following(waves, number);
 }
 
+unsigned BlockRunner::next_wave(unsigned number) const {
+  const std::uint64_t early = ready_waves_ & ~late_waves_;
+  return wave_after(early != 0 ? early : ready_waves_, number);
+}
+
 // Waves run as far as they can, one after the other.
 BlockRunner::Thread* BlockRunner::next(const Thread& after) {
   const auto* wave = static_cast<const Wave*>(after.wave);
@@ -249,7 +261,7 @@ BlockRunner::Thread* BlockRunner::next(const Thread& after) {
   if (wave->ready != 0) return &threads_[wave->first + following(wave->ready, after.lane)];
   ready_waves_ &= ~(std::uint64_t{1} << number);
   if (ready_waves_ == 0) return nullptr;
-  wave = &waves_[wave_after(ready_waves_, number)];
+  wave = &waves_[next_wave(number)];
   return &threads_[wave->first + static_cast<unsigned>(std::countr_zero(wave->ready))];
 }
 

@@ -26,8 +26,9 @@ struct Fault {
 /// wait for others; only then does it need a fiber of its own. The runner checks the points where
 /// threads wait for each other: all live lanes of a wave must meet in the same operation, all
 /// threads of the block at the same barrier, and those at a partial barrier must name one number of
-/// threads. Waves run in the order of their numbers, and backward in every other block, so that the
-/// order hides fewer missing waits. ClusterRunner runs blocks.
+/// threads. Waves run in the order of their numbers, and backward in every other block. Some are
+/// late: they run only while no other can. So the order hides fewer missing waits. ClusterRunner
+/// runs blocks.
 class BlockRunner {
  public:
   struct Cluster;
@@ -137,9 +138,12 @@ class BlockRunner {
   void arrive(greta_host::Thread& thread, CountedBarrier& at, unsigned bytes,
               greta_host::Site site);
   struct StagedChunk;
-  void stage(CountedBarrier& at, const StagedChunk& chunk);
-  /// Ends a phase for which all have arrived and all bytes were copied.
-  void end_phase(CountedBarrier& barrier);
+  void stage(greta_host::Thread& thread, CountedBarrier& at, const StagedChunk& chunk,
+             greta_host::Site site);
+  /// Ends a phase for which all have arrived and all bytes were copied. The thread did the last of
+  /// that; its block ends if a thread that the end of the phase before released has not run since:
+  /// on a device it polls, and would miss that end.
+  void end_phase(greta_host::Thread& thread, CountedBarrier& barrier, greta_host::Site site);
   /// Returns the block of the thread's cluster that has this rank. Ends the thread's block if there
   /// is none, or if it has ended.
   static BlockRunner& block_of(greta_host::Thread& thread, unsigned rank, greta_host::Site site);
@@ -159,6 +163,8 @@ class BlockRunner {
   Thread* next(const Thread& after);
   /// Returns the wave of these that runs after wave `number`.
   unsigned wave_after(std::uint64_t waves, unsigned number) const;
+  /// Returns the wave that runs after wave `number`. At least one must be ready.
+  unsigned next_wave(unsigned number) const;
   void switch_to(Thread& from, Thread& to);
   /// Makes resume() return. The thread of `from`, if it can go on, does so after the next call.
   void leave(Fiber& from);
@@ -177,6 +183,7 @@ class BlockRunner {
   std::vector<Thread> threads_;
   std::vector<Wave> waves_;
   std::uint64_t ready_waves_ = 0;  ///< waves with lanes that can run
+  std::uint64_t late_waves_ = 0;   ///< those that run only while no other can
   bool backward_ = false;          ///< waves run from the last one to the first
   unsigned arrived_ = 0, ended_ = 0;
   greta_host::Site barrier_{};

@@ -125,7 +125,7 @@ void BlockRunner::send(greta_host::Thread& thread, unsigned rank, const void* ba
   const bool written =
       chunk.shown != nullptr && !std::equal(place, place + chunk.data.size(), chunk.shown);
   if (written) chunk.to = nullptr;
-  target.stage(at, chunk);
+  target.stage(thread, at, chunk, site);
 }
 
 void BlockRunner::arrive_in_block(greta_host::Thread& thread, unsigned rank, const void* barrier,

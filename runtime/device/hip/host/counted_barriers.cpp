@@ -19,7 +19,11 @@ BlockRunner::CountedBarrier& BlockRunner::counted(greta_host::Thread& thread, co
   return found->second;
 }
 
-void BlockRunner::end_phase(CountedBarrier& barrier) {
+void BlockRunner::end_phase(greta_host::Thread& thread, CountedBarrier& barrier,
+                            greta_host::Site site) {
+  if (!barrier.released.empty()) {
+    fail(thread, site, "the phase ends while a thread may not have seen the end of the one before");
+  }
   for (const StagedChunk& copy : barrier.copies) {
     for (unsigned char* const to : {copy.to, copy.shown}) {
       if (to != nullptr) std::memcpy(to, copy.data.data(), copy.data.size());
@@ -29,16 +33,17 @@ void BlockRunner::end_phase(CountedBarrier& barrier) {
     races_->finish(copier, copy.to, static_cast<unsigned>(copy.data.size()));
     races_->arrive_counted(barrier.number, copier);
   }
-  for (const auto& [thread, copy] : std::exchange(barrier.thread_copies, {})) {
-    thread->runner->finish(*thread, copy);
-    if (races_) races_->arrive_counted(barrier.number, number(*thread));
+  for (const auto& [copier, copy] : std::exchange(barrier.thread_copies, {})) {
+    copier->runner->finish(*copier, copy);
+    if (races_) races_->arrive_counted(barrier.number, number(*copier));
   }
   if (races_) races_->end_phase(barrier.number);
   barrier.copies.clear();
   barrier.expected_bytes = 0;
   barrier.pending = barrier.arrivals;
   barrier.parity ^= 1U;
-  for (Thread* const other : std::exchange(barrier.waiting, {})) {
+  barrier.released = std::exchange(barrier.waiting, {});
+  for (Thread* const other : barrier.released) {
     if (races_) races_->leave(barrier.number, number(*other));
     release(*other);
   }
@@ -63,6 +68,7 @@ void BlockRunner::meet_counted(greta_host::Thread& thread, const void* barrier,
     if (at.parity == value) {
       at.waiting.push_back(&known);
       runner.wait(known, State::at_barrier, site);
+      std::erase(at.released, &known);
     } else if (runner.races_) {
       runner.races_->leave(at.number, runner.number(known));
     }
@@ -87,7 +93,7 @@ void BlockRunner::arrive(greta_host::Thread& thread, CountedBarrier& at, unsigne
   if (at.pending > 0) return;
   const std::uint64_t copied = at.copies.size() * std::uint64_t{16};
   if (copied > at.expected_bytes) fail(thread, site, "more bytes are copied than it expects");
-  if (copied == at.expected_bytes) end_phase(at);
+  if (copied == at.expected_bytes) end_phase(thread, at, site);
 }
 
 void BlockRunner::stage_counted(greta_host::Thread& thread, unsigned rank, const void* barrier,
@@ -103,15 +109,17 @@ void BlockRunner::stage_counted(greta_host::Thread& thread, unsigned rank, const
   }
   StagedChunk chunk{own ? &known : nullptr, target.place_of(thread, to), nullptr, {}};
   std::copy_n(from, chunk.data.size(), chunk.data.begin());
-  target.stage(at, chunk);
+  target.stage(thread, at, chunk, site);
 }
 
-void BlockRunner::stage(CountedBarrier& at, const StagedChunk& chunk) {
+void BlockRunner::stage(greta_host::Thread& thread, CountedBarrier& at, const StagedChunk& chunk,
+                        greta_host::Site site) {
   for (unsigned char* const to : {chunk.to, chunk.shown}) {
     if (to != nullptr) std::memset(to, 0xFF, chunk.data.size());
   }
   at.copies.push_back(chunk);
-  if (at.pending == 0 && at.copies.size() * chunk.data.size() == at.expected_bytes) end_phase(at);
+  if (at.pending == 0 && at.copies.size() * chunk.data.size() == at.expected_bytes)
+    end_phase(thread, at, site);
 }
 
 }  // namespace greta::device::hip::host
