@@ -117,9 +117,11 @@ struct Lookup::Impl {
     if (!config && operation.untuned == Operation::Untuned::first_default) return false;
     const Config& its_config = winner.usable.config;
     const StaticPrior prior(operation, representative, device);
-    if (!config) {  // the default judges winners of its variant
+    if (!config) {
       const Config standard = operation.default_config(representative, device);
-      if (standard.variant == its_config.variant) least = prior.cost(standard);
+      const Variant& judge = operation.variant(standard.variant);
+      const bool judged = its_config.variant == judge.name || its_config.variant == judge.judges;
+      if (judged) least = prior.cost(standard);
     }
     if (!least) return false;
     const auto its = prior.cost(its_config);

@@ -218,6 +218,9 @@ struct Variant {
   /// measured, as it is measured to cost less than what the static prior predicts
   /// (Operation::untuned).
   bool default_stands = false;
+  /// Another variant, whose winners of other shapes the default of this one judges beside its own
+  /// (Operation::untuned), because the predicted times of both compare. Empty: there is none.
+  std::string judges{};
   /// Whether results are defined only where all elements of the inputs are finite, also those that
   /// are not used: a vendor's library may multiply them by zero.
   bool finite_inputs = false;
@@ -291,8 +294,8 @@ struct Operation {
   std::vector<Variant> variants;
   /// What a look-up answers on a GPU where nothing was measured, whichever is measured to cost less
   /// (docs/lookup.md): the default, or predicted_config(). With `judging_default` the default also
-  /// answers in place of another shape's winner of its variant that is predicted to take longer, as
-  /// predictions do.
+  /// answers in place of another shape's winner of its variant (and Variant::judges) that is
+  /// predicted to take longer, as predictions do.
   enum class Untuned { first_default, judging_default, best_predicted };
   Untuned untuned = Untuned::first_default;
   /// The simplest configuration, with one thread per output element: the baseline for comparisons.

@@ -222,7 +222,7 @@ Operation make_attention() {
        .help = "head size: number of elements, a multiple of 8",
        .least = 8,
        .most = 256,
-       .examples = {8, 64, 80, 120}},
+       .examples = {8, 64, 120, 80}},
   };
   t.attributes = {
       {.name = "mask",

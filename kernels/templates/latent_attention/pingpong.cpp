@@ -89,6 +89,7 @@ Variant pingpong() {
       [](const Shape& shape, const Config& c) { return rows_divisions(shape, c, tile_rows); });
   set_work<Shape>(variant, work);
   variant.kernels_by = "STREAM_K";
+  variant.judges = "warpgroups";
   return variant;
 }
 

@@ -86,6 +86,9 @@ TEST_F(CarriedWinners, ADefaultJudgesThoseOfItsVariant) {
   EXPECT_EQ(judged.origin, LookupOrigin::fallback);
   EXPECT_EQ(judged.config, own);
   EXPECT_FALSE(judged.speedup);
+  // The variant that was the default before is judged, too.
+  const Config before{"warpgroups", {{"BK", 64}, {"GROUPS", 2}, {"BUFFERS", 2}, {"SPLIT", 1}}};
+  EXPECT_EQ(answer_of(hopper, before).config, own);
   // One that is about as good answers, and so does another variant, which the prior compares worse.
   const Config near = pingpong(own["SPLIT"] + (own["SPLIT"] > 4 ? -2 : 2));
   EXPECT_EQ(answer_of(hopper, near).config, near);

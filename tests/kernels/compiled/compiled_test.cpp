@@ -140,11 +140,12 @@ class Compiled : public ::testing::TestWithParam<std::string> {
     // Blocks of GGUF's q4_0 and q8_0 by warpgroups are faster with 48 bytes there than without
     // (results/2026-11-30-nvidia-h200-quantized-steps, sums claimed).
     const bool samples = source.entry.starts_with("sample_");
-    const bool blocks = source.entry == "quantized_gemm_tma";
-    EXPECT_LE(statistics.scratch_bytes, device_.vendor == "NVIDIA" ? (samples  ? 72U
-                                                                      : blocks ? 48U
-                                                                               : 32U)
-                                                                   : (samples ? 32U : 0U));
+    // A copying thread of latent attention's pingpong has 56 registers, and keeps addresses there.
+    const std::map<std::string_view, std::uint32_t> more{{"quantized_gemm_tma", 48},
+                                                         {"latent_attention_pingpong", 144}};
+    const auto found = more.find(source.entry);
+    const std::uint32_t most = samples ? 72 : found != more.end() ? found->second : 32;
+    EXPECT_LE(statistics.scratch_bytes, device_.vendor == "NVIDIA" ? most : samples ? 32U : 0U);
   }
 
   const std::unique_ptr<hip::Compiler> compiler_ = test::compiler_for(device_);
