@@ -203,9 +203,9 @@ struct Variant {
   /// predicted (docs/search.md). Empty: the variant's configurations are not ranked before they
   /// run.
   std::function<KernelWork(const ProblemShape&, const DeviceInfo&, const Config&)> work{};
-  /// A parameter whose value selects the matrix instruction; empty if there is none. Each value has
-  /// separate kernels, so random problems cover each value as often as a variant. The values depend
-  /// on the device and the element types.
+  /// A parameter each of whose values has kernels of its own, such as the matrix instruction, so
+  /// that random problems cover each value as often as a variant; empty if there is none. The
+  /// values may depend on the device and the element types.
   std::string kernels_by{};
   /// What changed in the parameters since results were first stored, the oldest change first, by
   /// which stored configurations are read. An addition to tests/data/config_forms.txt tells when
@@ -218,8 +218,8 @@ struct Variant {
   /// measured, as it is measured to cost less than what the static prior predicts
   /// (Operation::untuned).
   bool default_stands = false;
-  /// Another variant, whose winners of other shapes the default of this one judges beside its own
-  /// (Operation::untuned), because the predicted times of both compare. Empty: there is none.
+  /// Another variant. Where this one's default judges winners of other shapes (Operation::untuned),
+  /// it judges that variant's, too, because predicted times of both compare. Empty: there is none.
   std::string judges{};
   /// Whether results are defined only where all elements of the inputs are finite, also those that
   /// are not used: a vendor's library may multiply them by zero.

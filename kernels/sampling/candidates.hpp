@@ -24,7 +24,7 @@ std::vector<Candidate> sample_candidates(const Operation& operation, const Probl
                                          std::size_t count, std::uint64_t seed);
 
 /// Draws random configurations of random small problems, for testing. Combinations of variant,
-/// instruction (Variant::kernels_by) and types that the device supports are drawn without
+/// value of Variant::kernels_by and types that the device supports are drawn without
 /// replacement in rounds, so that each occurs equally often, and so are the values of each
 /// attribute, except that in a third of the problems most attributes have their default. Within a
 /// combination, choices with uncovered features are preferred: values of parameters and attributes,

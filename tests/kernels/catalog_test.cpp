@@ -69,7 +69,10 @@ TEST(Catalog, EveryEntryIsCompleteAndFoundByName) {
     }
     EXPECT_FALSE(entry.bound.empty());
     EXPECT_FALSE(entry.variants.empty());
-    for (const Variant& variant : entry.variants) EXPECT_FALSE(variant.summary.empty());
+    for (const Variant& variant : entry.variants) {
+      EXPECT_FALSE(variant.summary.empty());
+      if (!variant.judges.empty()) EXPECT_NO_THROW((void)entry.variant(variant.judges));
+    }
     EXPECT_TRUE(entry.work && entry.tensors && entry.reference && entry.stand_in);
     EXPECT_EQ(entry.key().size(), 32U);
   }

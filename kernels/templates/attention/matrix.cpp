@@ -187,9 +187,12 @@ std::vector<QueryTile> query_tiles(const Shape& shape, const DeviceInfo& device,
 /// Whether compilers may need more registers than a thread has, if queries stay there. They need up
 /// to 40 more than estimated, of the 256 that a thread has then; with copies, up to 48 more. With
 /// few keys it is up to 20, or 6 with copies.
-bool may_spill(const Config& c, const MatrixKernel& kernel) {
+bool may_spill(const Config& c, const Shape& shape, const MatrixKernel& kernel) {
   const bool waits = c["ASYNC"] == 0;
-  if (kernel.lane_copies() || c["QREG"] == 0) return false;
+  if (kernel.lane_copies()) return false;
+  // One wave copies a tile by way of its registers, of packed sequences with their bounds.
+  if (waits && shape.finds_tokens() && c["WAVES"] * c["KWAVES"] == 1 && c["BK"] > 32) return true;
+  if (c["QREG"] == 0) return false;
   if (waits && c["WQ"] == 16 && c["BK"] > 32) return true;  // up to 86 were seen
   const int room = c["BK"] > 32 ? (waits ? 216 : 208) : waits ? 236 : 250;
   return kernel.registers(c) > room;
@@ -235,7 +238,7 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
       return kernel.registers(c) - kernel.addresses(c) > room || kernel.registers(c) > 240;
     });
   }
-  std::erase_if(configs, [&](const Config& c) { return may_spill(c, kernel); });
+  std::erase_if(configs, [&](const Config& c) { return may_spill(c, shape, kernel); });
   // The same for queries in shared memory: two waves on a SIMD, if that can be. A limit of scores
   // needs up to 40 more registers than estimated.
   const std::int64_t two_waves = shape.softcap > 0 ? 184 : 216;

@@ -224,8 +224,12 @@ LaunchWork streamed_work(const Shape& shape, const DeviceInfo& device, const Con
   const auto own = static_cast<double>(std::min(rows, shape.rows()));
   work.read_bytes =
       (work.steps * bk * static_cast<double>(shape.read_elements()) + parts * own * dim) * in;
-  work.written_bytes = parts * own * v_dim * 4;
-  if (stream.groups > 1) work.unique_bytes += work.workgroups * 2 * own * v_dim * 4;
+  if (stream.groups == 1) {
+    work.written_bytes = parts * own * v_dim * bytes_of(shape.out, 1);
+  } else {
+    work.written_bytes = parts * own * v_dim * 4;
+    work.unique_bytes += work.workgroups * 2 * own * v_dim * 4;
+  }
   return work;
 }
 

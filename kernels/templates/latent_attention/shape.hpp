@@ -67,7 +67,8 @@ Stream stream_of(const Shape& shape, const DeviceInfo& device, std::int64_t rows
 /// Returns what rows_work() does, for such workgroups.
 LaunchWork streamed_work(const Shape& shape, const DeviceInfo& device, const Config& config,
                          std::int64_t rows);
-/// Returns whether a second launch joins the slices of a tile, and its work for so many slices.
+/// Returns whether a second launch joins the slices of a tile where there are several, and its work
+/// for so many slices.
 bool has_join(const Config& config);
 LaunchWork join_work(const Shape& shape, const Config& config, std::int64_t rows, double slices);
 /// Returns the launch of the kernel `path`, and that of FOLDER/join if slices have one.

@@ -140,7 +140,8 @@ class Compiled : public ::testing::TestWithParam<std::string> {
     // Blocks of GGUF's q4_0 and q8_0 by warpgroups are faster with 48 bytes there than without
     // (results/2026-11-30-nvidia-h200-quantized-steps, sums claimed).
     const bool samples = source.entry.starts_with("sample_");
-    // A copying thread of latent attention's pingpong has 56 registers, and keeps addresses there.
+    // A copying thread of latent attention's pingpong has 56 registers, and keeps addresses in
+    // memory.
     const std::map<std::string_view, std::uint32_t> more{{"quantized_gemm_tma", 48},
                                                          {"latent_attention_pingpong", 144}};
     const auto found = more.find(source.entry);

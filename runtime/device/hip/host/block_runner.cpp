@@ -26,8 +26,8 @@ unsigned preceding(std::uint64_t mask, unsigned wave) {
 
 /// Returns those of a block's waves that are late: of every other block one, else about half.
 std::uint64_t draw_late_waves(std::uint64_t block, std::size_t waves) {
-  const std::uint64_t mixed = (block + 1) * 0x9e3779b97f4a7c15;  // by the golden ratio
-  return block % 2 == 0 ? std::uint64_t{1} << (mixed >> 32) % waves : mixed;
+  const std::uint64_t mixed = (block + 1) * 0x9e3779b97f4a7c15 >> 32;  // by the golden ratio
+  return block % 2 == 0 ? std::uint64_t{1} << mixed % waves : mixed;
 }
 
 /// Does the work of memset() without sanitizer checks, because the gaps between variables are

@@ -87,7 +87,7 @@ struct BlockRunner::CountedBarrier {
   std::deque<StagedChunk> copies{};
   std::vector<std::pair<Thread*, Copy>> thread_copies{};  ///< whose threads arrived with them
   std::vector<Thread*> waiting{};
-  std::vector<Thread*> released{};  ///< by the end of the latest phase; they have not run since
+  std::size_t unseen = 0;  ///< threads that the end of the latest phase released, not run since
 };
 
 template <typename Use>

@@ -21,7 +21,7 @@ BlockRunner::CountedBarrier& BlockRunner::counted(greta_host::Thread& thread, co
 
 void BlockRunner::end_phase(greta_host::Thread& thread, CountedBarrier& barrier,
                             greta_host::Site site) {
-  if (!barrier.released.empty()) {
+  if (barrier.unseen > 0) {
     fail(thread, site, "the phase ends while a thread may not have seen the end of the one before");
   }
   for (const StagedChunk& copy : barrier.copies) {
@@ -42,8 +42,8 @@ void BlockRunner::end_phase(greta_host::Thread& thread, CountedBarrier& barrier,
   barrier.expected_bytes = 0;
   barrier.pending = barrier.arrivals;
   barrier.parity ^= 1U;
-  barrier.released = std::exchange(barrier.waiting, {});
-  for (Thread* const other : barrier.released) {
+  barrier.unseen = barrier.waiting.size();
+  for (Thread* const other : std::exchange(barrier.waiting, {})) {
     if (races_) races_->leave(barrier.number, number(*other));
     release(*other);
   }
@@ -68,7 +68,7 @@ void BlockRunner::meet_counted(greta_host::Thread& thread, const void* barrier,
     if (at.parity == value) {
       at.waiting.push_back(&known);
       runner.wait(known, State::at_barrier, site);
-      std::erase(at.released, &known);
+      --at.unseen;
     } else if (runner.races_) {
       runner.races_->leave(at.number, runner.number(known));
     }
