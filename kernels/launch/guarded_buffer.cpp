@@ -8,6 +8,8 @@
 #include <cstring>
 #include <vector>
 
+#include "kernels/model/expression.hpp"
+
 namespace greta::kernels {
 namespace {
 
@@ -18,10 +20,6 @@ constexpr std::size_t widest_load = 16;
 /// Returns whether an access of a kernel to closed pages is a fault that the device reports.
 bool reports_faults(const DeviceInfo& device) {
   return device.is_cpu() && device.language == Language::hip && Fence::page() <= most_page;
-}
-
-constexpr std::size_t next_multiple(std::size_t value, std::size_t step) {
-  return (value + step - 1) / step * step;
 }
 
 constexpr std::size_t whole_words(std::size_t bytes) {
@@ -95,8 +93,8 @@ Result<GuardedBuffer> GuardedBuffer::create(Device& device, std::size_t bytes, G
 
 void GuardedBuffer::move_to_page() {
   const std::size_t after = buffer_->address() + start_ + bytes_;  // in this process, too
-  const std::size_t whole = next_multiple(after, widest_load);
-  const std::size_t border = next_multiple(whole, Fence::page());
+  const std::size_t whole = round_up(after, widest_load);
+  const std::size_t border = round_up(whole, Fence::page());
   start_ += border - whole;
   end_ = border - buffer_->address();
 }

@@ -184,7 +184,7 @@ std::vector<QueryTile> query_tiles(const Shape& shape, const DeviceInfo& device,
   return order;
 }
 
-/// Whether compilers may need more registers than a thread has, if queries stay there. They need up
+/// Whether compilers may need more registers than a thread has. If queries stay there, they need up
 /// to 40 more than estimated, of the 256 that a thread has then; with copies, up to 48 more. With
 /// few keys it is up to 20, or 6 with copies.
 bool may_spill(const Config& c, const Shape& shape, const MatrixKernel& kernel) {

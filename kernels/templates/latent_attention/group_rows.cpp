@@ -23,7 +23,7 @@ constexpr std::int64_t other_registers = 48;
 }  // namespace
 
 std::int64_t padded(const Shape& shape) {
-  return round_up(shape.dim, std::int64_t{16});
+  return round_up(shape.dim, 16);
 }
 
 std::int64_t group_values(const Shape& shape, std::int64_t groups) {
@@ -37,7 +37,7 @@ bool has_spare_panel(const Shape& shape, std::int64_t groups) {
 }
 
 std::int64_t panels(std::int64_t bytes) {
-  return round_up(bytes, std::int64_t{1024});
+  return round_up(bytes, 1024);
 }
 
 std::int64_t queries_bytes(const Shape& shape) {
