@@ -92,10 +92,24 @@ std::vector<Config> short_defaults(const Shape& s, const DeviceInfo& device, int
   return {{"held", {{"THREADS", 64}, {"ROWS", 4}, {"VEC", vec}, {"STAY", 0}}}};
 }
 
-/// Returns the default for many rows of single elements, which begin at no multiples of more. A
-/// thread loads more of them than vectors, and workgroups stay
-/// (results/2026-11-30-nvidia-h200-odd-rows). Of long rows, one workgroup of a multiprocessor stays
-/// (results/2026-12-01-nvidia-h200-latent-pingpong).
+/// Returns the default for many short rows of single elements, which begin at no multiples of more:
+/// a thread loads up to 16 of them, of few columns up to seven, and workgroups stay
+/// (results/2026-12-01-nvidia-h200-long-single-queries).
+std::vector<Config> short_single_defaults(const Shape& s, const DeviceInfo& device) {
+  constexpr std::int64_t threads = 256, most_lanes = 32, loads = 7;
+  const std::int64_t lanes = std::min(next_power(ceil_div(s.cols, loads)), most_lanes);
+  const std::int64_t together = threads / lanes;
+  if (s.cols < 64 || s.rows < 4 * together * busy_workgroups(device)) return {};
+  return {{"held",
+           {{"THREADS", static_cast<int>(threads)},
+            {"ROWS", static_cast<int>(together)},
+            {"VEC", 1},
+            {"STAY", 8}}}};
+}
+
+/// Returns the default for many rows of single elements. A thread loads more of them than vectors,
+/// and workgroups stay (results/2026-11-30-nvidia-h200-odd-rows). Of long rows, one workgroup of a
+/// multiprocessor stays (results/2026-12-01-nvidia-h200-latent-pingpong).
 std::vector<Config> single_defaults(const Shape& s, const DeviceInfo& device) {
   constexpr std::int64_t shortest = 512, least_threads = 128, short_lanes = 256, long_lanes = 512;
   const std::int64_t busy = busy_workgroups(device);
@@ -103,7 +117,8 @@ std::vector<Config> single_defaults(const Shape& s, const DeviceInfo& device) {
   const std::int64_t held = wide ? 16 : 24, longest = long_lanes * (wide ? 16 : 30);
   const std::int64_t lanes = std::min(next_power(ceil_div(s.cols, held)), long_lanes);
   const bool is_long = lanes > short_lanes, many = s.rows >= (is_long ? 2 : 4) * busy;
-  if (!compiled_by_nvrtc(device) || !many || s.cols < shortest || s.cols > longest) return {};
+  if (!compiled_by_nvrtc(device) || !many || s.cols > longest) return {};
+  if (s.cols < shortest) return short_single_defaults(s, device);
   const std::int64_t threads = std::max(lanes, least_threads);
   Config config{"held",
                 {{"THREADS", static_cast<int>(threads)},

@@ -7,6 +7,7 @@
 #include "kernels/planning/arrival.hpp"
 #include "kernels/planning/device_limits.hpp"
 #include "kernels/planning/plan.hpp"
+#include "kernels/templates/attention/decode_rounds.hpp"
 #include "kernels/templates/attention/packing.hpp"
 #include "kernels/templates/attention/prefill.hpp"
 #include "kernels/templates/attention/slices.hpp"
@@ -195,6 +196,12 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   std::vector<Config> configs;
   if (fits_matrix_rows(shape, device)) return configs;
   if (queries_of(shape) > (shape.queries > 4 ? most_rows : most_queries)) return configs;
+  if (compiled_by_nvrtc(device)) {
+    const Alternative valid = space(shape, device);
+    for (Config& config : fastest_rounds(shape, device, {readers_of(shape), rows_of(shape)})) {
+      if (!rejects(valid, config)) return {std::move(config)};
+    }
+  }
   const int split = split_for(shape, device);
   const int unroll = vectorising_cpu(device) ? 1 : rows_of(shape) <= 2 ? 4 : 2;
   for (const int most : {unroll, 1}) {

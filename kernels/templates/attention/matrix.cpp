@@ -132,7 +132,7 @@ std::vector<Config> packed_defaults(const Shape& shape, const DeviceInfo& device
     const std::int64_t rows = shape.queries * shape.group();
     const std::int64_t key_waves = (alone && rows >= 8 ? 8 : 4) / std::min(waves, 2);
     for (const int bk : {128, 64, 32}) {
-      if (bk * shape.longest() > (async ? 128 : 64) * 128) continue;
+      if (bk * shape.longest() > (alone ? 256 : async ? 128 : 64) * 128) continue;
       for (const int keeps : {1, 0}) {
         if (keeps != 0 && !ahead) continue;
         configs.push_back(

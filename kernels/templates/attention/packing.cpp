@@ -139,7 +139,7 @@ LaunchPlan packing_plan(const Shape& shape, const DeviceInfo& device, std::strin
 }
 
 bool are_few_packed_rows(const Shape& shape, bool copies) {
-  return shape.queries <= 16 && shape.queries * shape.group() >= (copies ? 4 : 9);
+  return shape.queries <= 16 && shape.queries * shape.group() >= (copies ? 2 : 9);
 }
 
 std::vector<PackedTile> packed_tiles(const Shape& shape, const DeviceInfo& device, int times) {

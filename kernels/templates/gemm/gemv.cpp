@@ -182,10 +182,9 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
                      shape.n % 4 == 0 &&
                      shape.groups * shape.products() / 4 >= busy_workgroups(device);
   const int tn = fours ? 4 : 1;
-  const int unroll = shape.panels ? 4 : !gpu || fours ? 2 : shape.b_along_k ? 1 : 8;
+  int unroll = shape.panels ? 4 : !gpu || fours ? 2 : shape.b_along_k ? 1 : 8;
   const std::int64_t together = shape.b_along_k ? a_unit_of(shape) : 0;  // A is read along with B
   const int vb = widest_vector(shape.in, std::gcd(together, b_unit_of(shape)), 8);
-  const int va = shape.b_along_k ? vb : widest_vector(shape.in, a_unit_of(shape), unroll);
   const int panels = shape.gated ? 2 : 1;  // of 16 columns: those of gates, and of their ups
   int cols = shape.panels ? panels * 16 : fours && shape.m < 4 ? 1 : gpu && shape.b_along_k ? 2 : 8;
   const auto groups = [&] {
@@ -193,7 +192,14 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
            ceil_div(shape.products(), std::int64_t{cols} * (shape.b_along_k ? tn : vb));
   };
   while (cols > 2 && !shape.panels && 3 * groups() < busy_workgroups(device)) cols /= 2;
-  const int most = fours ? 128 : gpu && !shape.b_along_k ? 1024 : 256;
+  // Of a short k, threads without loads are no use, nor are loads of each beyond it, whose code
+  // comes from memory, too (results/2026-12-01-nvidia-h200-long-single-queries).
+  int most = fours ? 128 : gpu && !shape.b_along_k ? 1024 : 256;
+  const auto at_once = [&] { return std::int64_t{most} / cols * unroll; };
+  const bool across = gpu && !shape.b_along_k && !shape.panels;
+  while (across && unroll > 2 && at_once() > 2 * shape.k) unroll /= 2;
+  while (across && most > 256 && at_once() > 2 * shape.k) most /= 2;
+  const int va = shape.b_along_k ? vb : widest_vector(shape.in, a_unit_of(shape), unroll);
   std::vector<Config> configs;
   for (const int threads : {most, 512, 256, 128, 64}) {
     configs.push_back({"gemv",

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/planning/workspace.hpp"
 #include "kernels/templates/gemm/space.hpp"
 
 namespace greta::kernels::gemm {
@@ -165,13 +166,17 @@ std::int64_t MatrixKernel::sums_bytes(const Config& c) const {
   return sums_bytes(threads(c) / wave_ * piece, width);
 }
 
+std::int64_t exchanged_bytes(std::int64_t tiles, std::int64_t sums, std::int64_t received) {
+  constexpr std::int64_t barrier = 16, small = 16384;
+  if (received <= small) return std::max(tiles, sums) + panels_part(barrier + received);
+  return std::max(tiles, sums + received) + panels_part(barrier);
+}
+
 std::int64_t MatrixKernel::cluster_bytes(const Config& c) const {
-  const auto whole = [](std::int64_t bytes) { return round_up(bytes, 1024); };
   const std::int64_t tiles = tiles_bytes(c), sums = sums_bytes(c["BM"], c["BN"]);
   const std::int64_t share = ceil_div(c["BM"], c["SPLIT"]);  // rows of a slice, at most
   const std::int64_t received = 4 * share * c["BN"] * (c["SPLIT"] - 1);
-  if (received <= 16384) return std::max(tiles, sums) + whole(16 + received);
-  return std::max(tiles, sums + received) + whole(16);
+  return exchanged_bytes(tiles, sums, received);
 }
 
 std::int64_t MatrixKernel::shared_bytes(const Config& c) const {

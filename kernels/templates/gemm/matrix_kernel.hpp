@@ -18,6 +18,10 @@ constexpr int whole_part(int extent) {
   return extent > 32 ? 64 : extent > 16 ? 32 : 16;
 }
 
+/// Returns the bytes of shared memory with FOLD=2: of tiles, whose place sums take, and of what a
+/// workgroup receives, which has a place of its own if it is small, and is after the sums if not.
+std::int64_t exchanged_bytes(std::int64_t tiles, std::int64_t sums, std::int64_t received);
+
 /// Predicts how matrix.hip treats a configuration: the branches that a device and a problem take,
 /// and the resources of a workgroup. The comments there give the reasons. If the shape allows
 /// tf32x3, NVIDIA's matrix instructions have products of f32, too.

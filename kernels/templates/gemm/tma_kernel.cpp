@@ -13,10 +13,6 @@ namespace {
 constexpr int part_columns = 64;                      // that a warpgroup stores at a time
 constexpr std::int64_t quarter = warpgroup_rows / 4;  // of an instruction's rows, a wave's
 
-std::int64_t whole_kib(std::int64_t bytes) {
-  return round_up(bytes, 1024);
-}
-
 /// Returns the bytes of f32 sums whose rows do not begin in the same banks.
 std::int64_t pitched(std::int64_t rows, std::int64_t width) {
   return rows * (width + 8) * 4;
@@ -101,8 +97,7 @@ std::int64_t TmaKernel::exchange_bytes(const Config& c) const {
   const std::int64_t bm = c["BM"], bn = c["BN"], barriers = c["STAGES"] * std::int64_t{16};
   const std::int64_t received = 4 * ceil_div(bm, c["SPLIT"]) * bn * (c["SPLIT"] - 1);
   const std::int64_t tiles = stages_bytes(c), sums = pitched(bm, bn);
-  if (received <= 16384) return std::max(tiles, sums) + whole_kib(16 + received) + barriers;
-  return std::max(tiles, sums + received) + whole_kib(16) + barriers;
+  return exchanged_bytes(tiles, sums, received) + barriers;
 }
 
 std::int64_t TmaKernel::own_bytes(const Config& c, bool packed) const {

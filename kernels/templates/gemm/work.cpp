@@ -1,5 +1,7 @@
 #include "kernels/templates/gemm/work.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "kernels/planning/arrival.hpp"
@@ -64,9 +66,10 @@ LaunchWork work_of_adding_slices(const Shape& shape, int split) {
 
 double cost_of_tiles(const Shape& shape, const TileExtents& tile, int split, std::int64_t units) {
   constexpr double moved = 64, added = 512;  // cost per element, in multiplications
-  const std::int64_t tiles =
-      filled_lines(shape, tile.rows) * ceil_div(shape.products(), tile.columns);
-  const auto rounds = static_cast<double>(ceil_div(tiles * split, units));
+  const double tiles = expected_tiles(shape, tile.rows, tile.columns) * split;
+  const double full = tiles / static_cast<double>(units);
+  // Groups have tiles of different times, and none waits for a whole round.
+  const double rounds = shape.grouped() ? std::max(1.0, full + 0.5) : std::ceil(full);
   const auto length = static_cast<double>(slice_length(shape, split, tile.k));
   const double step = tile.multiplied_rows * tile.columns + moved * (tile.rows + tile.columns);
   const double sums = static_cast<double>(shape.m) * static_cast<double>(shape.products()) * split;

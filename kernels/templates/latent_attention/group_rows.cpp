@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <string>
 #include <utility>
 
 #include "kernels/planning/device_limits.hpp"
 #include "kernels/planning/plan.hpp"
+#include "kernels/planning/workspace.hpp"
 #include "kernels/templates/attention/prefill.hpp"
 #include "kernels/templates/attention/slices.hpp"
 #include "runtime/device/hardware/architectures.hpp"
@@ -36,12 +38,8 @@ bool has_spare_panel(const Shape& shape, std::int64_t groups) {
   return padded(shape) % 64 == 0 && padded(shape) - groups * group_values(shape, groups) >= 64;
 }
 
-std::int64_t panels(std::int64_t bytes) {
-  return round_up(bytes, 1024);
-}
-
 std::int64_t queries_bytes(const Shape& shape) {
-  return panels(tile_rows * 2 * std::max(padded(shape), shape.v_dim + 8));
+  return panels_part(tile_rows * 2 * std::max(padded(shape), shape.v_dim + 8));
 }
 
 std::int64_t registers(const Shape& shape, const RowGroups& workgroup) {
@@ -84,15 +82,17 @@ std::vector<Constraint> group_constraints(const Shape& shape, const DeviceInfo& 
 Slicing fastest_slices(const Shape& shape, const DeviceInfo& device, const SliceCosts& costs) {
   if (!has_row_groups(shape, device) || shape.rows() <= tile_rows / 2) return {};
   const std::int64_t readers = readers_of(shape, tile_rows), units = busy_workgroups(device);
-  if (3 * readers * split_for(shape, device, tile_rows, 1) < units) return {};
+  constexpr std::int64_t few = 4;
+  if (readers < few && 3 * readers * split_for(shape, device, tile_rows, 1) < units) return {};
   const std::int64_t tiles = ceil_div(shape.capacity, std::int64_t{64});
   const double of_tile = static_cast<double>(shape.both_dims()) / 1088;
-  // Keys that few workgroups share are as long on their way from memory.
+  // Keys that few workgroups share are as long on their way from memory, and hardly shorter where
+  // fewer units load.
   const double of_fetch = costs.fetch * static_cast<double>(shape.dim) / 576 /
                           static_cast<double>(ceil_div(shape.rows(), tile_rows));
   const auto step = [&](std::int64_t running) {
     const double busy = std::min(1.0, static_cast<double>(running) / static_cast<double>(units));
-    return std::max(of_tile, of_fetch * busy);
+    return std::max(of_tile, of_fetch * std::pow(busy, 0.7));
   };
   Slicing fastest{1, false};
   double least = std::numeric_limits<double>::infinity();

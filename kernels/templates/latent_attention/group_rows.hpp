@@ -27,8 +27,6 @@ std::int64_t padded(const Shape& shape);
 std::int64_t group_values(const Shape& shape, std::int64_t groups);
 /// Returns whether dimensions after the last warpgroup's are whole panels of 64, at least one.
 bool has_spare_panel(const Shape& shape, std::int64_t groups);
-/// Returns the bytes that panels take, which begin at multiples of 1024.
-std::int64_t panels(std::int64_t bytes);
 /// Returns the bytes of queries, whose place outputs take at the end.
 std::int64_t queries_bytes(const Shape& shape);
 /// Returns a thread's registers, of a warpgroup that computes.
@@ -56,8 +54,10 @@ struct SliceCosts {
   double stream_join = 0;  ///< the join there, and the search of parts
 };
 /// Returns the slices that are predicted to be the fastest. `matrix` is faster where a tile is
-/// mostly idle, and where two thirds of the compute units would be with as many slices as there are
-/// units for (on an H200, results/2026-11-28-nvidia-h200-latent-few-sequences).
+/// mostly idle, and with fewer than four tiles of rows, where two thirds of the compute units would
+/// be with as many slices as there are units for (on an H200,
+/// results/2026-11-28-nvidia-h200-latent-few-sequences and
+/// 2026-12-01-nvidia-h200-long-single-queries).
 Slicing fastest_slices(const Shape& shape, const DeviceInfo& device, const SliceCosts& costs);
 /// Returns the launches of the kernel `path`, whose workgroups are `workgroup`.
 LaunchPlan group_plan(const Shape& shape, const DeviceInfo& device, std::string_view path,

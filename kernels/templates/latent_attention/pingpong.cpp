@@ -3,6 +3,7 @@
 
 #include "kernels/planning/device_limits.hpp"
 #include "kernels/planning/plan.hpp"
+#include "kernels/planning/workspace.hpp"
 #include "kernels/templates/attention/slices.hpp"
 #include "kernels/templates/latent_attention/group_rows.hpp"
 
@@ -14,11 +15,12 @@ constexpr std::int64_t groups = 2;
 
 RowGroups workgroup_of(const Shape& shape, const Config& c) {
   const std::int64_t line = padded(shape) * 2, bk = c["BK"];
-  const std::int64_t weights = has_spare_panel(shape, groups) ? 0 : panels(tile_rows * bk * 2);
+  const std::int64_t weights = has_spare_panel(shape, groups) ? 0 : panels_part(tile_rows * bk * 2);
   const std::int64_t of_rows = 2 * tile_rows * 4;  // bases and sums
   constexpr std::int64_t barriers = (groups * 2 * 3 + 4) * 8, parts = 2 * 48;
-  const std::int64_t shared =
-      queries_bytes(shape) + groups * (panels(bk * line) + weights + of_rows) + barriers + parts;
+  const std::int64_t shared = queries_bytes(shape) +
+                              groups * (panels_part(bk * line) + weights + of_rows) + barriers +
+                              parts;
   return {.groups = groups,
           .threads = (groups + 1) * 128,
           .keys = bk,
@@ -41,10 +43,11 @@ Alternative space(const Shape& shape, const DeviceInfo& device) {
 /// 64 keys if they fit.
 std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   std::vector<Config> configs;
-  // Measured on an H200 (results/2026-12-01-nvidia-h200-latent-pingpong).
+  // Measured on an H200 (results/2026-12-01-nvidia-h200-latent-pingpong and
+  // 2026-12-01-nvidia-h200-long-single-queries).
   const Slicing slices = fastest_slices(shape, device,
                                         {.round = 4.8,
-                                         .join = 3.0,
+                                         .join = 5.0,
                                          .joined_in_step = 2000.0 * 512,
                                          .fetch = 1.38,
                                          .stream_part = 8.4,

@@ -6,6 +6,7 @@
 
 #include "kernels/planning/device_limits.hpp"
 #include "kernels/planning/plan.hpp"
+#include "kernels/planning/workspace.hpp"
 #include "kernels/templates/attention/slices.hpp"
 #include "kernels/templates/latent_attention/group_rows.hpp"
 
@@ -15,7 +16,7 @@ namespace {
 
 RowGroups workgroup_of(const Shape& shape, const Config& c) {
   const std::int64_t line = padded(shape) * 2, bk = c["BK"], groups = c["GROUPS"];
-  const std::int64_t shared = queries_bytes(shape) + c["BUFFERS"] * panels(bk * line) +
+  const std::int64_t shared = queries_bytes(shape) + c["BUFFERS"] * panels_part(bk * line) +
                               tile_rows * bk * 2 + groups * tile_rows * 4;
   return {.groups = groups,
           .threads = groups * 128,
