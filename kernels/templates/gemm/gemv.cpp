@@ -221,6 +221,24 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   return configs;
 }
 
+/// Of few columns along a long k: a workgroup for each, with many loads in flight.
+std::vector<Config> candidates(const Shape& shape, const DeviceInfo& device) {
+  constexpr int threads = 512, most_loads = 4;
+  const std::int64_t columns = shape.groups * shape.products();
+  if (shape.m > most_gemv_rows || !shape.b_along_k || shape.panels || shape.gated) return {};
+  if (device.language != Language::hip || columns > 2 * busy_workgroups(device)) return {};
+  const int vec = widest_vector(shape.in, std::gcd(a_unit_of(shape), b_unit_of(shape)), 8);
+  const std::int64_t loads = next_power(ceil_div(shape.k, std::int64_t{threads} * vec));
+  return {{"gemv",
+           {{"THREADS", threads},
+            {"COLS", 1},
+            {"VB", vec},
+            {"VA", vec},
+            {"TN", 1},
+            {"UNROLL", static_cast<int>(std::min<std::int64_t>(loads, most_loads))},
+            {"SPLIT", 1}}}};
+}
+
 LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& config) {
   Defines defines = problem_defines(shape);
   add_parameters(defines, config);
@@ -311,6 +329,7 @@ Variant gemv() {
       "gemv", "few rows, bound by reading B once: a workgroup computes some columns of all rows",
       space, plan, defaults, divisions);
   variant.migrations = {added("TN", 1)};
+  set_candidates<Shape>(variant, candidates);
   set_work<Shape>(variant, work);
   return variant;
 }

@@ -37,7 +37,7 @@ std::vector<Tile> default_tiles(const Shape& shape) {
   }
   if (shape.grouped()) {
     for (const auto& [bm, bn] : {std::pair{184, 256}, {176, 128}, {160, 128}}) {
-      tiles.push_back({bm, bn, 64, 2});
+      if (shape.rows_of_group() <= 2 * bm) tiles.push_back({bm, bn, 64, 2});
     }
   }
   for (const int bm : {208, 160, 144, 112, 96, 80}) {
