@@ -36,9 +36,26 @@ Config carried_over(const Catalog& catalog, const Winner& winner, const Problem&
   return usable ? usable->config : winner.config;
 }
 
+bool loads_narrower(const Catalog& catalog, const StoredWinner& winner, const Config& config,
+                    const Problem& problem, const DeviceInfo& device) {
+  constexpr int widest = 8;
+  const Operation& operation = catalog.at(problem.op);
+  const bool predicted = operation.untuned == Operation::Untuned::best_predicted;
+  if (predicted || !config.has("VEC") || implies_default(operation, winner.winner)) return false;
+  Config wider = config;
+  for (int vec = 2 * config["VEC"]; vec <= widest; vec *= 2) {
+    wider.value("VEC") = vec;
+    if (catalog.valid(problem, device, wider) && !catalog.valid(winner.problem, device, wider)) {
+      return true;
+    }
+  }
+  return false;
+}
+
 bool serves(const Catalog& catalog, const StoredWinner& winner, const StoredWinner& result) {
-  return implies_default(catalog, result.problem, winner.winner) ||
-         catalog.usable(result.problem, result.device, winner.winner.config);
+  if (implies_default(catalog, result.problem, winner.winner)) return true;
+  const auto usable = catalog.usable(result.problem, result.device, winner.winner.config);
+  return usable && !loads_narrower(catalog, winner, usable->config, result.problem, result.device);
 }
 
 const StoredWinner* nearest_neighbour(const Catalog& catalog, const StoredWinner& result,

@@ -26,7 +26,15 @@ bool implies_default(const Operation& operation, const Winner& winner);
 Config carried_over(const Catalog& catalog, const Winner& winner, const Problem& problem,
                     const DeviceInfo& device);
 
-/// Whether a winner's configuration, as carried over, is valid for the problem of `result`.
+/// Returns whether `config`, the winner's as it is used for a problem of another shape, has
+/// narrower loads (VEC) than that problem permits because the winner's own shape permits no wider
+/// ones, as rows of odd lengths do. Then it serves the problem badly, however much it gains.
+/// Operations whose untuned answers are predicted compare the predictions instead.
+bool loads_narrower(const Catalog& catalog, const StoredWinner& winner, const Config& config,
+                    const Problem& problem, const DeviceInfo& device);
+
+/// Whether a winner's configuration, as carried over, is valid for the problem of `result` and has
+/// loads as wide as that permits.
 bool serves(const Catalog& catalog, const StoredWinner& winner, const StoredWinner& result);
 
 /// Returns the winner that a look-up would use if the problem of `result` were not known. Among

@@ -250,6 +250,9 @@ std::optional<KnownWinners::Found> KnownWinners::find_like(const Asked& asked, c
     if (!usable || (wanted && !wanted(usable->config))) continue;
     if (!exact && !catalog_.valid(asked.representative, device, usable->config))
       continue;  // the whole bucket shares the answer
+    if (!own && loads_narrower(catalog_, *winner, usable->config, asked.representative, device)) {
+      continue;
+    }
     const auto origin = exact                 ? LookupOrigin::exact
                         : candidate.elsewhere ? LookupOrigin::same_architecture
                                               : LookupOrigin::nearest_shape;

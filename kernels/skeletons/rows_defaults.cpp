@@ -142,8 +142,8 @@ bool stays_roomy(const Shape& s, const DeviceInfo& device, const Config& c) {
 
 }  // namespace
 
-/// A load of 16 bytes, or four of single elements, per thread if there are fewer rows than units,
-/// else three or four (results/2026-11-27-nvidia-h200-row-defaults). Workgroups have at least 128
+/// A load of 16 bytes, or up to four of fewer, per thread if there are fewer rows than units, else
+/// three or four (results/2026-11-27-nvidia-h200-row-defaults). Workgroups have at least 128
 /// threads, or one wave if rows are few and short, with loads of less than 16 bytes.
 std::vector<Config> held_defaults(const Shape& s, const DeviceInfo& device) {
   const std::int64_t rows = s.rows, cols = s.cols, busy = busy_workgroups(device);
@@ -167,7 +167,8 @@ std::vector<Config> held_defaults(const Shape& s, const DeviceInfo& device) {
     add_subgroup(config, device);
     if (cpu || roomy(s, device, config)) configs.push_back(std::move(config));
   };
-  const int least_loads = widest == 1 && compiled_by_nvrtc(device) ? 4 : 1;
+  const int of_thread = 128 / (widest * bits_of(s.in));  // loads of 16 bytes
+  const int least_loads = compiled_by_nvrtc(device) ? std::min(of_thread, 4) : 1;
   for (const int loads : {few ? least_loads : rows < 4 * busy ? 3 : 4, 4, 8, 64}) {
     add(few ? std::min<std::int64_t>(next_power(ceil_div(vectors, loads)), cpu ? 8 : 1024)
             : lanes_of_many(s, device, widest, loads, busy));

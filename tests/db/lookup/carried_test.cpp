@@ -1,6 +1,6 @@
 // Protects: of operations that are never predicted, a winner that gains little over the default
 // serves no problem of another shape, which has its own default. Other winners do, unless a judging
-// default is predicted to be much faster.
+// default is predicted to be much faster, or their shape permits narrower loads alone.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -45,6 +45,25 @@ TEST_F(CarriedWinners, OneThatGainsLittleServesItsBucketAlone) {
   EXPECT_FALSE(little.time);
   EXPECT_EQ(much.config, narrow_);
   EXPECT_EQ(much.speedup->low, 1.06);
+}
+
+// Rows of an odd length begin at any element, so that their winner loads elements one by one.
+TEST_F(CarriedWinners, OneOfOddRowsServesOddRowsAlone) {
+  const Config single{"held", {{"THREADS", 128}, {"ROWS", 1}, {"VEC", 1}, {"STAY", 0}}};
+  const StoredWinner odd = test::winner(softmax(4096, 1501), here_, single);
+  EXPECT_EQ(answer(softmax(4096, 1503), odd, 1.5).config, single);
+  const Problem even = softmax(4096, 1504);
+  const Answer own = answer(even, odd, 1.5);
+  EXPECT_EQ(own.origin, LookupOrigin::fallback);
+  EXPECT_EQ(own.config, built_in("softmax").default_config(even, here_));
+  // Where wider loads were possible, narrow ones won.
+  const StoredWinner chosen = test::winner(softmax(4096, 1520), here_, single);
+  EXPECT_EQ(answer(even, chosen, 1.5).config, single);
+  // The next nearest winner serves.
+  test::Databases databases;
+  databases.add(odd);
+  databases.add(test::winner(softmax(4096, 1408), here_, narrow_));
+  EXPECT_EQ(databases.open(here_).find(even).config, narrow_);
 }
 
 TEST_F(CarriedWinners, WithoutARatioToTheDefaultItServesOthers) {
