@@ -1,5 +1,6 @@
 #include "db/regret.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -16,6 +17,28 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 bool implies_default(const Catalog& catalog, const Problem& problem, const Winner& winner) {
   const auto* kernel = catalog.find(problem.op);
   return kernel != nullptr && implies_default(*kernel, winner);
+}
+
+/// Returns the widest loads that a problem permits in any configuration of a variant: the greatest
+/// VEC that satisfies the constraints on it alone, such as the alignment of rows.
+int widest_loads(const Instance& instance, std::string_view variant) {
+  int widest = 0;
+  for (const Alternative& alternative : instance.alternatives()) {
+    if (alternative.variant != variant) continue;
+    for (const Parameter& parameter : alternative.parameters) {
+      if (parameter.name != "VEC") continue;
+      for (const int vec : parameter.values) {
+        const Config one{alternative.variant, {{"VEC", vec}}};
+        const bool permitted =
+            std::ranges::all_of(alternative.constraints, [&](const Constraint& constraint) {
+              const auto& of = constraint.condition.parameters();
+              return of.size() != 1 || of.front() != "VEC" || constraint.condition.holds(one);
+            });
+        if (permitted) widest = std::max(widest, vec);
+      }
+    }
+  }
+  return widest;
 }
 
 }  // namespace
@@ -38,18 +61,12 @@ Config carried_over(const Catalog& catalog, const Winner& winner, const Problem&
 
 bool loads_narrower(const Catalog& catalog, const StoredWinner& winner, const Config& config,
                     const Problem& problem, const DeviceInfo& device) {
-  constexpr int widest = 8;
   const Operation& operation = catalog.at(problem.op);
   const bool predicted = operation.untuned == Operation::Untuned::best_predicted;
-  if (predicted || !config.has("VEC") || implies_default(operation, winner.winner)) return false;
-  Config wider = config;
-  for (int vec = 2 * config["VEC"]; vec <= widest; vec *= 2) {
-    wider.value("VEC") = vec;
-    if (catalog.valid(problem, device, wider) && !catalog.valid(winner.problem, device, wider)) {
-      return true;
-    }
-  }
-  return false;
+  if (predicted || is_chain(operation.name) || !config.has("VEC")) return false;
+  if (implies_default(operation, winner.winner)) return false;
+  const int own = widest_loads({operation, winner.problem, device}, config.variant);
+  return config["VEC"] == own && own < widest_loads({operation, problem, device}, config.variant);
 }
 
 bool serves(const Catalog& catalog, const StoredWinner& winner, const StoredWinner& result) {

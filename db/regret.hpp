@@ -28,8 +28,9 @@ Config carried_over(const Catalog& catalog, const Winner& winner, const Problem&
 
 /// Returns whether `config`, the winner's as it is used for a problem of another shape, has
 /// narrower loads (VEC) than that problem permits because the winner's own shape permits no wider
-/// ones, as rows of odd lengths do. Then it serves the problem badly, however much it gains.
-/// Operations whose untuned answers are predicted compare the predictions instead.
+/// ones in any configuration, as rows of odd lengths do. Then it serves the problem badly, however
+/// much it gains. Operations whose untuned answers are predicted compare the predictions instead,
+/// and chains always use their winners' configurations.
 bool loads_narrower(const Catalog& catalog, const StoredWinner& winner, const Config& config,
                     const Problem& problem, const DeviceInfo& device);
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "kernels/prior/predicted_config.hpp"
 #include "runtime/device/hardware/architectures.hpp"
 #include "tests/catalog.hpp"
 #include "tests/kernels/attention_cpu.hpp"
@@ -22,15 +23,22 @@ Problem problem_of(const Queries& q, DType type = DType::bf16) {
                                  type);
 }
 
+/// Returns what is answered without a measurement: the static prior may choose another variant, or
+/// change values.
+Config answer_for(const Problem& problem, const char* architecture = "sm_90") {
+  const DeviceInfo device = architecture_info(architecture).value();
+  const auto predicted = predicted_config(built_in("attention"), problem, device);
+  return predicted ? *predicted : built_in("attention").default_config(problem, device);
+}
+
 Config default_of(const Queries& queries, DType type = DType::bf16) {
-  const DeviceInfo hopper = architecture_info("sm_90").value();
-  return built_in("attention").default_config(problem_of(queries, type), hopper);
+  return answer_for(problem_of(queries, type));
 }
 
 // The slices that searches on an H200 found, or as fast ones
 // (results/2026-12-01-nvidia-h200-long-single-queries).
 TEST(AttentionDefaults, WorkgroupsOfOneQueryRunAtOnce) {
-  constexpr std::int64_t units = 132, threads_of_unit = 768;
+  constexpr std::int64_t units = 132, threads_of_unit = 512;
   for (const Queries& q : {Queries{7, 4, 4, 29696, 128},
                            {7, 8, 8, 29440, 128},
                            {2, 8, 8, 9000, 64},
@@ -60,8 +68,7 @@ TEST(AttentionDefaults, FewKeysAndManySequencesHaveNoSlices) {
 TEST(AttentionDefaults, SlicesAreOfTheKeysThatAQuerySees) {
   Problem windowed = problem_of({1, 8, 8, 30000, 128});
   windowed.attributes = {{"mask", "causal"}, {"window", "128"}};
-  const DeviceInfo hopper = architecture_info("sm_90").value();
-  const Config config = built_in("attention").default_config(windowed, hopper);
+  const Config config = answer_for(windowed);
   ASSERT_EQ(config.variant, "decode");
   EXPECT_LT(config["SPLIT"], default_of({1, 8, 8, 30000, 128})["SPLIT"]);
 }
@@ -70,6 +77,13 @@ TEST(AttentionDefaults, MatrixCoresTakeSeveralRowsOfQueries) {
   EXPECT_EQ(default_of({16, 8, 4, 12000, 128}).variant, "matrix");
   EXPECT_EQ(default_of({16, 8, 8, 12000, 128}).variant, "decode");
   EXPECT_EQ(default_of({16, 8, 4, 12000, 128}, DType::f32).variant, "decode");
+  // Two rows are measured on sm_90 alone.
+  const Problem two = problem_of({16, 8, 4, 12000, 128}),
+                four = problem_of({16, 16, 4, 12000, 128});
+  EXPECT_EQ(built_in("attention").default_config(two, architecture_info("sm_80").value()).variant,
+            "decode");
+  EXPECT_EQ(built_in("attention").default_config(four, architecture_info("sm_80").value()).variant,
+            "matrix");
 }
 
 }  // namespace

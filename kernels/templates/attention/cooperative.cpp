@@ -155,7 +155,7 @@ Alternative cooperative_space(const Shape& shape, const DeviceInfo& device) {
 
 std::vector<Config> cooperative_packed_defaults(const Shape& shape, const DeviceInfo& device) {
   std::vector<Config> configs;
-  if (!are_few_packed_rows(shape, false)) return configs;
+  if (!are_few_packed_rows(shape, device, false)) return configs;
   for (const auto& [waves, split, workgroups] : packed_tiles(shape, device, 2)) {
     for (const int bk : {64, 32, 16}) {
       for (const int qreg : {1, 0}) {

@@ -190,17 +190,16 @@ void shorten_slices(const Shape& shape, Config& config) {
   while (split < 64 && iterations(shape, config) >= most_iterations) split *= 2;
 }
 
-/// Prefers wide loads with as many lanes as they permit, and fewer loads in flight for more
-/// queries. Many queries of few heads, and many heads, are left to the variant `matrix`.
+/// The fastest rounds where they are predicted. Elsewhere wide loads with as many lanes as they
+/// permit, and fewer loads in flight for more queries. Many queries of few heads, and many heads,
+/// are left to the variant `matrix`.
 std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   std::vector<Config> configs;
   if (fits_matrix_rows(shape, device)) return configs;
   if (queries_of(shape) > (shape.queries > 4 ? most_rows : most_queries)) return configs;
-  if (compiled_by_nvrtc(device)) {
-    const Alternative valid = space(shape, device);
-    for (Config& config : fastest_rounds(shape, device, {readers_of(shape), rows_of(shape)})) {
-      if (!rejects(valid, config)) return {std::move(config)};
-    }
+  const Readers readers{readers_of(shape), rows_of(shape)};
+  if (auto config = fastest_rounds(shape, device, readers, space(shape, device))) {
+    return {*std::move(config)};
   }
   const int split = split_for(shape, device);
   const int unroll = vectorising_cpu(device) ? 1 : rows_of(shape) <= 2 ? 4 : 2;
@@ -264,14 +263,17 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   const auto both = static_cast<double>(shape.both_dims()),
              v_dim = static_cast<double>(shape.v_dim);
   const auto rows = static_cast<double>(rows_of(shape));
-  const double keys = std::ceil(static_cast<double>(shape.capacity) / split);
+  const auto seen = static_cast<double>(shape.seen_keys());
+  const double keys = std::ceil(seen / split);
   const double at_once = slots_of(config) * config["UNROLL"];
   const auto readers = static_cast<double>(readers_of(shape));
   LaunchWork work;
   work.workgroups = readers * split;
   work.threads = config["THREADS"];
   work.shared_bytes = static_cast<double>(shared_bytes(shape, device, config));
-  work.registers = static_cast<double>(registers_of(shape, config));
+  work.registers = static_cast<double>(compiled_by_nvrtc(device)
+                                           ? registers_with_nvrtc(shape, rows_of(shape), config)
+                                           : registers_of(shape, config));
   work.steps = std::ceil(keys / at_once);
   // The threads that share a key add their products in log2(LANES) exchanges.
   const double of_key = rows * (2 * both + lanes * (flops_of_weight + 2 * std::log2(lanes)));
@@ -283,8 +285,7 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   work.overlapped = config["AHEAD"] != 0;
   work.barriers = 4 + (split > 1 ? barriers_of_arrival(4 * split * rows * v_dim) : 0);
   work.shared_traffic = 8 * slots_of(config) * rows * v_dim;
-  work.unique_bytes = readers / static_cast<double>(parts_of(shape)) *
-                          static_cast<double>(shape.capacity) * both * in +
+  work.unique_bytes = readers / static_cast<double>(parts_of(shape)) * seen * both * in +
                       (split > 1 ? 2 * split * readers * rows * v_dim * 4 : 0);
   return {work};
 }

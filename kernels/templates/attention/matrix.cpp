@@ -124,7 +124,7 @@ std::vector<Config> packed_defaults(const Shape& shape, const DeviceInfo& device
                                     const MatrixKernel& kernel) {
   const bool async = kernel.lane_copies(), ahead = async || kernel.wave_copies();
   std::vector<Config> configs;
-  if (!kernel.offered() || !are_few_packed_rows(shape, async)) return configs;
+  if (!kernel.offered() || !are_few_packed_rows(shape, device, async)) return configs;
   // With copies ahead, one workgroup keeps a processor's memory busy, and more waves its many rows.
   // Large clusters wait long for processors that are neighbours.
   for (const auto& [waves, split, workgroups] : packed_tiles(shape, device, async ? 1 : 2)) {
@@ -132,7 +132,8 @@ std::vector<Config> packed_defaults(const Shape& shape, const DeviceInfo& device
     const std::int64_t rows = shape.queries * shape.group();
     const std::int64_t key_waves = (alone && rows >= 8 ? 8 : 4) / std::min(waves, 2);
     for (const int bk : {128, 64, 32}) {
-      if (bk * shape.longest() > (alone ? 256 : async ? 128 : 64) * 128) continue;
+      const bool high = alone && rows >= 8;
+      if (bk * shape.longest() > (high ? 256 : async ? 128 : 64) * 128) continue;
       for (const int keeps : {1, 0}) {
         if (keeps != 0 && !ahead) continue;
         configs.push_back(

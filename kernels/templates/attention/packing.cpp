@@ -18,16 +18,18 @@ namespace {
 // What a join in a cluster costs, in barriers of workgroups.
 constexpr double cluster_barriers = 80;
 
-/// Returns SPLIT: what fills the device `times` with slices of 256 keys and more, unless the last
-/// workgroup would then read more of the slices' sums than each reads of the keys.
+/// Returns SPLIT: what fills the device `times` with slices of 256 keys and more, of few rows 448
+/// (results/2026-12-01-nvidia-h200-long-single-queries), unless the last workgroup would then read
+/// more of the slices' sums than each reads of the keys.
 int split_for(const Shape& shape, const DeviceInfo& device, std::int64_t readers, std::int64_t rows,
               int times) {
   const std::int64_t in = static_cast<std::int64_t>(bits_of(shape.in)) / 8;
+  const std::int64_t least_keys = rows < 4 ? 448 : 256;
   int best = 1;
   for (const int split : key_slices()) {
     const bool fits = readers * split <= times * busy_workgroups(device);
     const bool joins = std::int64_t{split} * split * times * rows <= shape.capacity * in;
-    if (fits && joins && split * 256 <= shape.capacity) best = split;
+    if (fits && joins && split * least_keys <= shape.capacity) best = split;
   }
   return best;
 }
@@ -138,8 +140,9 @@ LaunchPlan packing_plan(const Shape& shape, const DeviceInfo& device, std::strin
   return plan;
 }
 
-bool are_few_packed_rows(const Shape& shape, bool copies) {
-  return shape.queries <= 16 && shape.queries * shape.group() >= (copies ? 2 : 9);
+bool are_few_packed_rows(const Shape& shape, const DeviceInfo& device, bool copies) {
+  const std::int64_t least = !copies ? 9 : has_clusters(device.architecture) ? 2 : 4;
+  return shape.queries <= 16 && shape.queries * shape.group() >= least;
 }
 
 std::vector<PackedTile> packed_tiles(const Shape& shape, const DeviceInfo& device, int times) {

@@ -64,11 +64,11 @@ struct PackedTile {
 std::vector<PackedTile> packed_tiles(const Shape& shape, const DeviceInfo& device, int times);
 
 /// Returns whether few queries of heads that share a KV head are better multiplied by matrix cores,
-/// with PACK, than one by one as `decode` does: plain multiplications take longer than the keys'
-/// way from memory from two rows on (results/2026-12-01-nvidia-h200-long-single-queries), or from
-/// nine, by the count of instructions, where matrix cores need keys to pass through registers
-/// (`copies`: they need not).
-bool are_few_packed_rows(const Shape& shape, bool copies);
+/// with PACK, than one by one as `decode` does: on NVIDIA GPUs from sm_90 on from two rows on
+/// (results/2026-12-01-nvidia-h200-long-single-queries). Elsewhere, by the count of instructions,
+/// plain multiplications take longer than the keys' way from memory from about four rows on, or
+/// from nine where matrix cores need keys to pass through registers (`copies`: they need not).
+bool are_few_packed_rows(const Shape& shape, const DeviceInfo& device, bool copies);
 
 /// Returns whether that is so and the variant `matrix` has a valid default for them.
 bool fits_matrix_rows(const Shape& shape, const DeviceInfo& device);

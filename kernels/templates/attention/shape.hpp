@@ -34,6 +34,8 @@ struct Shape {
   /// Whether kernels find the sequence of each token: also of equal lengths in place of packed
   /// ones.
   bool finds_tokens() const { return packed || packed_queries > 0; }
+  /// Returns the number of keys that a query sees at most.
+  std::int64_t seen_keys() const { return window > 0 && window < capacity ? window : capacity; }
   /// Returns the number of pages of a sequence.
   std::int64_t pages() const { return ceil_div(capacity, page); }
   /// Return the number of elements of a key and its value together, and of the longer of them.

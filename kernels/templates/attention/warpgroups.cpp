@@ -150,7 +150,7 @@ std::vector<WarpgroupTile> candidates(const Shape& shape, const DeviceInfo& devi
 std::vector<Config> warpgroup_defaults(const Shape& shape, const DeviceInfo& device) {
   constexpr std::size_t most = 6;
   // Of few queries, other variants are known to be faster.
-  if (!offers_warpgroups(shape, device) || are_few_packed_rows(shape, true)) return {};
+  if (!offers_warpgroups(shape, device) || are_few_packed_rows(shape, device, true)) return {};
   std::vector<std::pair<double, WarpgroupTile>> predicted;
   for (const WarpgroupTile& tile : candidates(shape, device)) {
     predicted.emplace_back(warpgroup_cycles(shape, device, tile), tile);

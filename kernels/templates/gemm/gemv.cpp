@@ -193,10 +193,10 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   };
   while (cols > 2 && !shape.panels && 3 * groups() < busy_workgroups(device)) cols /= 2;
   // Of a short k, threads without loads are no use, nor are loads of each beyond it, whose code
-  // comes from memory, too (results/2026-12-01-nvidia-h200-long-single-queries).
+  // comes from memory, too (on an H200, results/2026-12-01-nvidia-h200-long-single-queries).
   int most = fours ? 128 : gpu && !shape.b_along_k ? 1024 : 256;
   const auto at_once = [&] { return std::int64_t{most} / cols * unroll; };
-  const bool across = gpu && !shape.b_along_k && !shape.panels;
+  const bool across = compiled_by_nvrtc(device) && !shape.b_along_k && !shape.panels;
   while (across && unroll > 2 && at_once() > 2 * shape.k) unroll /= 2;
   while (across && most > 256 && at_once() > 2 * shape.k) most /= 2;
   const int va = shape.b_along_k ? vb : widest_vector(shape.in, a_unit_of(shape), unroll);
@@ -221,14 +221,16 @@ std::vector<Config> defaults(const Shape& shape, const DeviceInfo& device) {
   return configs;
 }
 
-/// Of few columns along a long k: a workgroup for each, with many loads in flight.
+/// Of few columns along a long k: a workgroup for each, with many loads in flight, on NVIDIA GPUs
+/// (results/2026-12-01-nvidia-h200-long-single-queries).
 std::vector<Config> candidates(const Shape& shape, const DeviceInfo& device) {
   constexpr int threads = 512, most_loads = 4;
   const std::int64_t columns = shape.groups * shape.products();
   if (shape.m > most_gemv_rows || !shape.b_along_k || shape.panels || shape.gated) return {};
-  if (device.language != Language::hip || columns > 2 * busy_workgroups(device)) return {};
+  if (!compiled_by_nvrtc(device) || columns > 2 * busy_workgroups(device)) return {};
   const int vec = widest_vector(shape.in, std::gcd(a_unit_of(shape), b_unit_of(shape)), 8);
   const std::int64_t loads = next_power(ceil_div(shape.k, std::int64_t{threads} * vec));
+  if (loads < 2) return {};
   return {{"gemv",
            {{"THREADS", threads},
             {"COLS", 1},

@@ -26,16 +26,15 @@ struct Tile {
 /// are for products of one or two rows of tiles: for more they are measured to be slower than the
 /// models say (results/2026-11-27-nvidia-h200-fresh), and so are all of them with a short k. Tiles
 /// of 72 to 152 rows in other steps have 64 columns, for products of up to eight rows of tiles
-/// (results/2026-11-29-nvidia-h200-gemm-tails). Groups of so many rows that few need a second tile
-/// have those of 160 to 184 (results/2026-12-01-nvidia-h200-long-single-queries).
+/// (results/2026-11-29-nvidia-h200-gemm-tails). Of groups, there are those of 160 to 184 rows, two
+/// of which hold a group of the mean length (results/2026-12-01-nvidia-h200-long-single-queries).
 std::vector<Tile> default_tiles(const Shape& shape) {
   std::vector<Tile> tiles;
   for (int bn = 256; bn >= 64; bn -= 16) tiles.push_back({128, bn, 64, 2});
   tiles.push_back({256, 128, 64, 2});
   if (!shape.grouped()) {
     for (int bn = 192; bn >= 64; bn -= 16) tiles.push_back({192, bn, 64, 3});
-  }
-  if (shape.grouped()) {
+  } else {
     for (const auto& [bm, bn] : {std::pair{184, 256}, {176, 128}, {160, 128}}) {
       if (shape.rows_of_group() <= 2 * bm) tiles.push_back({bm, bn, 64, 2});
     }
@@ -121,6 +120,8 @@ std::vector<Config> tma_defaults(const Shape& shape, const DeviceInfo& device) {
   const std::vector<Tile> tiles = default_tiles(shape);
   std::vector<TileExtents> extents;
   for (const Tile& tile : tiles) {
+    // As columns of products, rows are multiplied more slowly: by one sixteenth, as far as
+    // measured.
     const int slower = shape.grouped() && tile.bm % warpgroup_rows != 0 ? tile.bm / 16 : 0;
     extents.push_back({tile.bm, tile.bn, tile.bk, std::max(tile.bm + slower, warpgroup_rows)});
   }

@@ -36,7 +36,9 @@ struct TileExtents {
 };
 
 /// Estimates the run time of tiles with `split` slices of K on `units` compute units, in
-/// multiplications of one: whole waves of tiles, moving the tiles' edges, and adding slices.
+/// multiplications of one: whole waves of tiles, moving the tiles' edges, and adding slices. Tiles
+/// of groups take different times, so that half a wave is added to theirs, in place of the rest of
+/// one.
 double cost_of_tiles(const Shape& shape, const TileExtents& tile, int split, std::int64_t units);
 
 /// One of several tiles, by its index, with a number of slices of K.

@@ -59,6 +59,10 @@ TEST_F(CarriedWinners, OneOfOddRowsServesOddRowsAlone) {
   // Where wider loads were possible, narrow ones won.
   const StoredWinner chosen = test::winner(softmax(4096, 1520), here_, single);
   EXPECT_EQ(answer(even, chosen, 1.5).config, single);
+  // So they did in rows that are too short for as many threads with wider loads.
+  const Config full{"held", {{"THREADS", 256}, {"ROWS", 1}, {"VEC", 4}, {"STAY", 0}}};
+  const StoredWinner shorter = test::winner(softmax(4096, 1024), here_, full);
+  EXPECT_EQ(answer(softmax(4096, 1536), shorter, 1.5).config, full);
   // The next nearest winner serves.
   test::Databases databases;
   databases.add(odd);
