@@ -60,5 +60,12 @@ TEST(HipHostCountedBarriers, ALateWaveThatNobodyAwaitsIsTold) {
   EXPECT_NE(message.find(missed), std::string::npos) << message;
 }
 
+// On a device, that is undefined: threads that wait may miss a phase, or arrivals be lost.
+TEST(HipHostCountedBarriers, OneThatIsOpenedAgainIsTold) {
+  const std::string message =
+      run(await_seen, std::string(tell_seen) + "greta_host::counted_open(&seen, count);", 64, 1);
+  EXPECT_NE(message.find("the barrier is open already"), std::string::npos) << message;
+}
+
 }  // namespace
 }  // namespace greta::test::counted_barrier_test

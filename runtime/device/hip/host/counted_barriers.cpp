@@ -58,7 +58,9 @@ void BlockRunner::meet_counted(greta_host::Thread& thread, const void* barrier,
   const Outside outside(runner);
   if (step == CountedStep::open) {
     if (value == 0) fail(thread, site, "a barrier needs arrivals");
-    CountedBarrier& opened = runner.counted_barriers_[barrier];
+    const auto [found, is_new] = runner.counted_barriers_.try_emplace(barrier);
+    if (!is_new) fail(thread, site, "the barrier is open already");
+    CountedBarrier& opened = found->second;
     opened.arrivals = opened.pending = value;
     if (runner.races_) opened.number = runner.races_->add_barrier();
     return;
