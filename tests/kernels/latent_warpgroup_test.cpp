@@ -172,6 +172,9 @@ TEST(LatentWarpgroupSpace, KeysAreDividedByPredictedTime) {
   EXPECT_EQ(slices_of(64, 64, 1, 4096), 2);    // memory is busy with half of the units
   EXPECT_EQ(slices_of(150, 64, 1, 3000), 0);   // one round and a seventh
   EXPECT_EQ(slices_of(8, 128, 1, 2048), 8);    // few sequences
+  EXPECT_EQ(slices_of(16, 64, 1, 8192), 8);    // memory is hardly faster for fewer units
+  EXPECT_EQ(slices_of(7, 128, 1, 300), 1);     // the join takes longer than a few tiles
+  EXPECT_GT(slices_of(3, 128, 1, 672), 4);     // few tiles of rows, most units idle
   EXPECT_EQ(slices_of(1, 128, 1, 32768), 64);
   EXPECT_EQ(slices_of(1, 128, 256, 4096), 1);  // more tiles of a sequence than units
 }
