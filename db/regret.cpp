@@ -19,6 +19,12 @@ bool implies_default(const Catalog& catalog, const Problem& problem, const Winne
   return kernel != nullptr && implies_default(*kernel, winner);
 }
 
+/// Returns whether a winner serves other shapes whatever it gains and loads: of operations whose
+/// predictions are compared instead, and of chains.
+bool carries_each_winner(const Operation& operation) {
+  return operation.untuned == Operation::Untuned::best_predicted || is_chain(operation.name);
+}
+
 /// Returns the widest loads that a problem permits in any configuration of a variant: the greatest
 /// VEC that satisfies the constraints on it alone, such as the alignment of rows.
 int widest_loads(const Instance& instance, std::string_view variant) {
@@ -45,8 +51,7 @@ int widest_loads(const Instance& instance, std::string_view variant) {
 
 bool implies_default(const Operation& operation, const Winner& winner) {
   if (winner.is_default) return true;
-  const bool predicted = operation.untuned == Operation::Untuned::best_predicted;
-  if (predicted || is_chain(operation.name)) return false;
+  if (carries_each_winner(operation)) return false;
   return winner.default_us > 0 && winner.speedup_low < least_carried_speedup;
 }
 
@@ -62,9 +67,8 @@ Config carried_over(const Catalog& catalog, const Winner& winner, const Problem&
 bool loads_narrower(const Catalog& catalog, const StoredWinner& winner, const Config& config,
                     const Problem& problem, const DeviceInfo& device) {
   const Operation& operation = catalog.at(problem.op);
-  const bool predicted = operation.untuned == Operation::Untuned::best_predicted;
-  if (predicted || is_chain(operation.name) || !config.has("VEC")) return false;
-  if (implies_default(operation, winner.winner)) return false;
+  if (carries_each_winner(operation) || implies_default(operation, winner.winner)) return false;
+  if (!config.has("VEC")) return false;
   const int own = widest_loads({operation, winner.problem, device}, config.variant);
   return config["VEC"] == own && own < widest_loads({operation, problem, device}, config.variant);
 }

@@ -130,10 +130,10 @@ std::vector<Config> packed_defaults(const Shape& shape, const DeviceInfo& device
   for (const auto& [waves, split, workgroups] : packed_tiles(shape, device, async ? 1 : 2)) {
     const bool alone = async && workgroups <= busy_workgroups(device);
     const std::int64_t rows = shape.queries * shape.group();
-    const std::int64_t key_waves = (alone && rows >= 8 ? 8 : 4) / std::min(waves, 2);
+    const bool many_alone = alone && rows >= 8;
+    const std::int64_t key_waves = (many_alone ? 8 : 4) / std::min(waves, 2);
     for (const int bk : {128, 64, 32}) {
-      const bool high = alone && rows >= 8;
-      if (bk * shape.longest() > (high ? 256 : async ? 128 : 64) * 128) continue;
+      if (bk * shape.longest() > (many_alone ? 256 : async ? 128 : 64) * 128) continue;
       for (const int keeps : {1, 0}) {
         if (keeps != 0 && !ahead) continue;
         configs.push_back(

@@ -1,6 +1,6 @@
 // Protects: of operations that are never predicted, a winner that gains little over the default
 // serves no problem of another shape, which has its own default. Other winners do, unless a judging
-// default is predicted to be much faster, or their shape permits narrower loads alone.
+// default is predicted to be much faster, or their shape permits only narrower loads.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
