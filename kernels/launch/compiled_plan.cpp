@@ -43,11 +43,9 @@ CompiledPlan::PackedLaunch CompiledPlan::pack(const Launch& launch, const Kernel
   return packed;
 }
 
-LaunchOrder CompiledPlan::PackedLaunch::order(const std::vector<bool>& constant) const {
-  const bool overlaps =
-      !constant.empty() && std::all_of(early_operands.begin(), early_operands.end(),
-                                       [&](std::size_t operand) { return constant[operand]; });
-  return overlaps ? LaunchOrder::overlapping : LaunchOrder::in_turn;
+bool CompiledPlan::PackedLaunch::overlaps(const std::vector<bool>& constant) const {
+  return !constant.empty() && std::all_of(early_operands.begin(), early_operands.end(),
+                                          [&](std::size_t operand) { return constant[operand]; });
 }
 
 Result<CompiledPlan> CompiledPlan::create(const LaunchPlan& plan, const Compile& compile) {
@@ -73,10 +71,12 @@ Result<CompiledPlan> CompiledPlan::create(const LaunchPlan& plan, const Compile&
 }
 
 Result<void> CompiledPlan::record(Stream& stream, std::span<const std::uint64_t> operands,
-                                  std::uint64_t workspace,
-                                  const std::vector<bool>& constant) const {
+                                  std::uint64_t workspace, const std::vector<bool>& constant,
+                                  LaunchOrder within) const {
   std::array<std::byte, most_argument_bytes> block;
+  LaunchOrder order = LaunchOrder::in_turn;
   for (const PackedLaunch& launch : launches_) {
+    if (launch.overlaps(constant)) order = LaunchOrder::overlapping;
     std::memcpy(block.data(), launch.arguments.data(), launch.arguments.size());
     for (const Patch& patch : launch.patches) {
       const std::uint64_t base =
@@ -94,9 +94,10 @@ Result<void> CompiledPlan::record(Stream& stream, std::span<const std::uint64_t>
       auto written = stream.write_constant(*launch.kernel, i, operands[tensor], bytes);
       if (!written) return written;
     }
-    auto launched = stream.launch(*launch.kernel, launch.grid,
-                                  {block.data(), launch.arguments.size()}, launch.order(constant));
+    auto launched =
+        stream.launch(*launch.kernel, launch.grid, {block.data(), launch.arguments.size()}, order);
     if (!launched) return launched;
+    order = constant.empty() ? within : LaunchOrder::in_turn;
   }
   return {};
 }

@@ -24,9 +24,11 @@ class CompiledPlan {
   /// Records the launches. `operands` are device addresses in the order of Operation::tensors.
   /// `workspace` is the address of workspace_bytes() bytes, 256-aligned; ignored if
   /// workspace_bytes() is 0. `constant` tells for each operand whether no work in flight writes it,
-  /// and lets launches overlap the work before them; where it is empty, launches are in turn.
+  /// and lets launches overlap the work before them. Where it is empty, the first launch is in turn
+  /// and `within` is the order of the others, which then overlap launches of this plan alone.
   Result<void> record(Stream& stream, std::span<const std::uint64_t> operands,
-                      std::uint64_t workspace, const std::vector<bool>& constant = {}) const;
+                      std::uint64_t workspace, const std::vector<bool>& constant = {},
+                      LaunchOrder within = LaunchOrder::overlapping) const;
 
   std::uint64_t workspace_bytes() const { return workspace_bytes_; }
   /// See LaunchPlan::zeroed_bytes.
@@ -56,7 +58,7 @@ class CompiledPlan {
     std::vector<ConstantOperand> constants;
     std::vector<std::size_t> early_operands;
 
-    LaunchOrder order(const std::vector<bool>& constant) const;
+    bool overlaps(const std::vector<bool>& constant) const;
   };
   static constexpr std::size_t workspace_operand = SIZE_MAX;
 

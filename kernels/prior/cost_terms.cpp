@@ -67,7 +67,7 @@ CostTerms cost_terms(const KernelWork& launches, const UnitRates& rates) {
     add(Term::spills,
         n * work.threads * lacking * written_and_read * work.steps / rates.cache_bytes);
     add(Term::tails, n / at_once * work.tail_cycles);
-    add(Term::launches, rates.launch);
+    add(Term::launches, rates.launch * (&work == launches.data() ? 1 : rates.next_launch));
   }
   return terms;
 }

@@ -16,6 +16,8 @@ struct UnitRates {
   double memory_bytes = 16;  ///< this unit's part of the device's memory bandwidth
   double latency = 700;      ///< of a load from memory
   double launch = 5000;      ///< from one launch to the next
+  /// Of this, what a launch after the plan's first one takes; less where they overlap.
+  double next_launch = 1;
   double threads = 2048, registers = 65536, shared_memory = 65536;  ///< that fit a unit
   double thread_registers = 255;                                    ///< at most
 };

@@ -115,13 +115,14 @@ TEST(CompiledPlan, OverlapsOnlyWhereEarlyOperandsAreConstant) {
   plan.sources = {source("any")};
   plan.launches = {{0, {1, 1, 1}, {}}, {0, {1, 1, 1}, {}, {}, {0, 2}}};
   const auto compiled = CompiledPlan::create(plan, compile).value();
-  const auto orders = [&](const std::vector<bool>& constant) {
+  constexpr auto in_turn = LaunchOrder::in_turn, overlapping = LaunchOrder::overlapping;
+  const auto orders = [&](const std::vector<bool>& constant, LaunchOrder within = overlapping) {
     LaunchKeeper stream;
-    compiled.record(stream, {}, 0, constant).value();
+    compiled.record(stream, {}, 0, constant, within).value();
     return std::pair(stream.launches[0].order, stream.launches[1].order);
   };
-  constexpr auto in_turn = LaunchOrder::in_turn, overlapping = LaunchOrder::overlapping;
-  EXPECT_EQ(orders({}), std::pair(in_turn, in_turn));
+  EXPECT_EQ(orders({}), std::pair(in_turn, overlapping));
+  EXPECT_EQ(orders({}, in_turn), std::pair(in_turn, in_turn));
   EXPECT_EQ(orders({true, false, true}), std::pair(overlapping, overlapping));
   EXPECT_EQ(orders({true, true, false}), std::pair(overlapping, in_turn));
   EXPECT_EQ(orders({false, true, true}), std::pair(overlapping, in_turn));

@@ -1,7 +1,9 @@
 // Protects: on sm_90, what is answered without a measurement has the form that drawn problems
 // showed to be fast (results/2026-12-01-nvidia-h200-long-single-queries): products of one row have
 // few loads beyond k, few columns along a long k have a workgroup each, groups of rows have tiles
-// that most of them fill alone, and rows of single elements have lanes for a few of them each.
+// that most of them fill alone, and rows of single elements have lanes for a few of them each. A
+// second launch adds slices where few tiles have a long k, since it overlaps the first one
+// (results/2026-12-01-nvidia-h200-overlap-in-plans).
 
 #include <gtest/gtest.h>
 
@@ -41,6 +43,17 @@ TEST(HopperDefaults, FewColumnsAlongALongKHaveAWorkgroupEach) {
   EXPECT_EQ(config->variant, "gemv");
   EXPECT_EQ((*config)["COLS"] * (*config)["TN"], 1) << config->text();
   EXPECT_GE((*config)["UNROLL"], 4) << config->text();
+}
+
+TEST(HopperDefaults, ASecondLaunchAddsSlicesOfALongK) {
+  const Problem problem =
+      Problem::parse("gemm dtype=bf16 out=bf16 layout=nt m=256 n=512 k=16384").value();
+  DeviceInfo card = hopper();
+  card.compute_units = 132;
+  const auto config = predicted_config(built_in("gemm"), problem, card);
+  ASSERT_TRUE(config);
+  EXPECT_GE((*config)["SPLIT"], 8) << config->text();
+  EXPECT_EQ((*config)["FOLD"], 0) << config->text();
 }
 
 TEST(HopperDefaults, MostGroupsHaveOneTileOfRows) {

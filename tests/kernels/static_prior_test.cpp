@@ -116,6 +116,18 @@ TEST(StaticPrior, PredictsLessForFewerBytesFlopsAndLaunches) {
   EXPECT_LT(cost({ahead}), cost({work}));
 }
 
+TEST(StaticPrior, LaterLaunchesTakeLessWhereTheyOverlap) {
+  const KernelWork one(1), two(2);
+  const auto launches = [](const KernelWork& work, const char* architecture) {
+    return cost_terms(work, unit_rates(architecture_info(architecture).value()))
+        .at(static_cast<std::size_t>(kernels::Term::launches));
+  };
+  EXPECT_EQ(launches(two, "gfx942"), 2 * launches(one, "gfx942"));
+  EXPECT_EQ(launches(two, "sm_80"), 2 * launches(one, "sm_80"));
+  EXPECT_LT(launches(two, "sm_90"), 1.8 * launches(one, "sm_90"));
+  EXPECT_EQ(launches(one, "sm_90"), launches(one, "sm_80"));
+}
+
 TEST(StaticPrior, OccupancyIsThatOfTheScarcestResource) {
   UnitRates rates;
   rates.units = 1;

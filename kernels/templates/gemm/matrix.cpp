@@ -283,6 +283,7 @@ KernelWork work(const Shape& shape, const DeviceInfo& device, const Config& conf
   if (config["FOLD"] != 0) add_folding(work, config, config["FOLD"] == 1);
   if (config["FOLD"] == 2) {
     work.usable_units = usable_by_clusters(device, config["SPLIT"]);
+    if (work.warpgroups) work.barriers += bm * bn / 200;  // the exchange, by its cost
   }
   return work_of_launches(work, shape, config);
 }

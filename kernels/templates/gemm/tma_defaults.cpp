@@ -9,6 +9,7 @@
 #include "kernels/templates/gemm/space.hpp"
 #include "kernels/templates/gemm/tma_kernel.hpp"
 #include "kernels/templates/gemm/work.hpp"
+#include "runtime/device/hardware/architectures.hpp"
 
 namespace greta::kernels::gemm {
 namespace {
@@ -103,6 +104,22 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile,
   return config;
 }
 
+/// Appends configurations of a tile whose slices a second launch adds. Where launches overlap, that
+/// is faster than in a cluster if few tiles have many sums
+/// (results/2026-12-01-nvidia-h200-overlap-in-plans). These slices may be more than a cluster has.
+void append_second_launch(const Shape& shape, const DeviceInfo& device, const Tile& tile, int split,
+                          std::vector<Config>& configs) {
+  if (split == 1 || !overlaps_launches(device.architecture)) return;
+  const std::vector<int> splits =
+      split < most_in_cluster ? std::vector{split} : std::vector{split, 12, 16};
+  for (const int slices : splits) {
+    if (std::int64_t{slices} * tile.bk > shape.k) break;
+    Config config = config_of(shape, device, tile, slices, {});
+    config.value("FOLD") = 0;
+    configs.push_back(std::move(config));
+  }
+}
+
 /// Appends configurations of a tile with larger clusters, where these have all tiles at once.
 void append_larger_clusters(const Shape& shape, const DeviceInfo& device, const Tile& tile,
                             std::vector<Config>& configs) {
@@ -125,16 +142,21 @@ std::vector<Config> tma_defaults(const Shape& shape, const DeviceInfo& device) {
     const int slower = shape.grouped() && tile.bm % warpgroup_rows != 0 ? tile.bm / 16 : 0;
     extents.push_back({tile.bm, tile.bn, tile.bk, std::max(tile.bm + slower, warpgroup_rows)});
   }
-  const bool shares =
-      !shape.several() && between_cache_lines(shape) && has_clusters(device.architecture);
-  std::vector<Config> configs, larger;
+  const bool may_share = !shape.several() && has_clusters(device.architecture);
+  const bool shares = may_share && between_cache_lines(shape);
+  std::vector<Config> configs, larger, twice;
   for (const auto& [tile, split] : cheapest_first(shape, device, extents)) {
     const Tile& of = tiles[tile];
-    const bool pairs = shares && split == 1 && of.bm >= warpgroup_rows && shape.m > of.bm;
+    // Two lines of tiles share each tile of B (results/2026-12-01-nvidia-h200-overlap-in-plans).
+    const bool two_lines = may_share && shape.m <= 2 * of.bm;
+    const bool pairs =
+        (shares || two_lines) && split == 1 && of.bm >= warpgroup_rows && shape.m > of.bm;
     configs.push_back(config_of(shape, device, of, split, {pairs ? 2 : 1, 1}));
-    if (pairs) append_larger_clusters(shape, device, of, larger);
+    if (pairs && shares) append_larger_clusters(shape, device, of, larger);
+    append_second_launch(shape, device, of, split, twice);
   }
   configs.insert(configs.end(), larger.begin(), larger.end());
+  configs.insert(configs.end(), twice.begin(), twice.end());
   for (const Tile& tile : tiles_in_turns(shape)) {
     for (const int sharing : {1, 2}) {
       Config config = config_of(shape, device, tile, 1, {sharing, 1});

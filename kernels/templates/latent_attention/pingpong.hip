@@ -285,7 +285,7 @@ struct Rows : GroupRows<BK> {
 };
 
 GRETA_KERNEL(THREADS) latent_attention_pingpong(TREE_PARAMETER ATTENTION_PARAMETERS) {
-  begin_launch();
+  begin_rows();
   GRETA_PANELS_SHARED(u8, memory);
   Arguments args = ATTENTION_ARGUMENTS;
   const Walk walk{args, memory, shared_memory(memory)};

@@ -47,7 +47,7 @@ struct Rows : GroupRows<group_keys> {
 };
 
 GRETA_KERNEL(THREADS) latent_attention_warpgroups(TREE_PARAMETER ATTENTION_PARAMETERS) {
-  begin_launch();
+  begin_rows();
   GRETA_PANELS_SHARED(u8, memory);
   Arguments args = ATTENTION_ARGUMENTS;
   const Part part = pick_part(args);

@@ -75,12 +75,12 @@ GRETA_DEVICE void consume(const Arguments& args, u8* memory, SharedMemory shared
   RowsInUse rows(rings.rows);
   LaneWeights lane(args, memory);
   lane.enter_box(rings);
-  read_rounded(lane, 0, 0, 0, ahead.scales, half[0]);
+  StepScales scales = ahead.take();
+  read_rounded(lane, 0, 0, 0, scales, half[0]);
   GRETA_NO_UNROLL
   for (u32 i = 0; i < steps; ++i) {
     const bool more = i + 1 < steps;
     const u32 of_box = i % steps_of_box, next_of_box = (i + 1) % steps_of_box;
-    const StepScales scales = ahead.scales;
     const u32 start = rows.wait();
     GRETA_UNROLL
     for (u32 u = 0; u < 2 * products; ++u) {
@@ -88,7 +88,7 @@ GRETA_DEVICE void consume(const Arguments& args, u8* memory, SharedMemory shared
       start_products<false>(shared, start, u / products * (step / 2), half[u % 2], totals[product]);
       if (u == 0) {
         if (!more) ahead.cursor.go_to(args, after, first);
-        ahead.scales = ahead.cursor.load();
+        ahead.load();
       }
       wait_for_products<1>();
       if (u == 0) rows.release_earlier();
@@ -99,7 +99,8 @@ GRETA_DEVICE void consume(const Arguments& args, u8* memory, SharedMemory shared
       if (next_of_box == 0 || !more) leave_box(rings);
       if (more) {
         if (next_of_box == 0) lane.enter_box(rings);
-        read_rounded(lane, next_of_box * step_fragments, 0, 0, ahead.scales, half[0]);
+        scales = ahead.take();
+        read_rounded(lane, next_of_box * step_fragments, 0, 0, scales, half[0]);
       }
     }
     rows.next();
@@ -167,14 +168,14 @@ GRETA_DEVICE void consume(const Arguments& args, u8* memory, SharedMemory shared
   bool filled = false;
   all.lane.enter_box(rings);
   all.load(0, 0, 0, 0);
-  all.begin_group(0, 0, 0, ahead.scales);
+  StepScales scales = ahead.take();
+  all.begin_group(0, 0, 0, scales);
   GRETA_NO_UNROLL
   for (;;) {
     GRETA_UNROLL
     for (u32 of_box = 0; of_box < steps_of_box; ++of_box) {
       const u32 at = of_box * step_fragments;
       const bool last = --left == 0, leaves = of_box + 1 == steps_of_box;
-      const StepScales scales = ahead.scales;
       if (!filled) rings.rows.filled().wait(rings.rows.parity);
       const u32 start = rings.rows.buffer() * TileA::bytes;
       GRETA_UNROLL
@@ -186,7 +187,7 @@ GRETA_DEVICE void consume(const Arguments& args, u8* memory, SharedMemory shared
         if (u == 0) {
           if (last) ahead.cursor.go_to(args, after, first);
           if (SHARES > 1 && leaves && !last) ahead.cursor.skip((SHARES - 1) * steps_of_box);
-          ahead.scales = ahead.cursor.load();
+          ahead.load();
         }
         if (next < units) {
           all.load(at, next % products, next / products, 0);
@@ -199,7 +200,8 @@ GRETA_DEVICE void consume(const Arguments& args, u8* memory, SharedMemory shared
             const u32 at_next = leaves ? 0 : at + step_fragments;
             all.load(at_next, 0, 0, 0);
             wait_for_products<1>();
-            all.begin_group(at_next, 0, 0, ahead.scales);
+            scales = ahead.take();
+            all.begin_group(at_next, 0, 0, scales);
           }
         }
         wait_for_products<0>();

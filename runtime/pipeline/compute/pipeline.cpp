@@ -310,10 +310,11 @@ Result<void> PipelineGraph::record(Stream& stream, std::size_t operation, bool o
     return record_copy(stream, recorded.operands[0], recorded.operands[1]);
   }
   const CompiledPlan& plan = recorded.prepared->plan;
-  static const std::vector<bool> in_turn;
-  const bool overlaps = overlap && !constant_.empty();
+  static const std::vector<bool> none;
+  const bool overlaps = !constant_.empty();
   return plan.record(stream, addresses_[operation], boundary_ - plan.zeroed_bytes(),
-                     overlaps ? constant_[operation] : in_turn);
+                     overlap && overlaps ? constant_[operation] : none,
+                     overlaps ? LaunchOrder::overlapping : LaunchOrder::in_turn);
 }
 
 Result<void> PipelineGraph::record(Stream& stream) const {
