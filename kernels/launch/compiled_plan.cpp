@@ -43,9 +43,10 @@ CompiledPlan::PackedLaunch CompiledPlan::pack(const Launch& launch, const Kernel
   return packed;
 }
 
-bool CompiledPlan::PackedLaunch::overlaps(const std::vector<bool>& constant) const {
-  return !constant.empty() && std::all_of(early_operands.begin(), early_operands.end(),
-                                          [&](std::size_t operand) { return constant[operand]; });
+LaunchOrder CompiledPlan::PackedLaunch::order(const std::vector<bool>& constant) const {
+  const bool overlaps = std::all_of(early_operands.begin(), early_operands.end(),
+                                    [&](std::size_t operand) { return constant[operand]; });
+  return overlaps ? LaunchOrder::overlapping : LaunchOrder::in_turn;
 }
 
 Result<CompiledPlan> CompiledPlan::create(const LaunchPlan& plan, const Compile& compile) {
@@ -74,9 +75,9 @@ Result<void> CompiledPlan::record(Stream& stream, std::span<const std::uint64_t>
                                   std::uint64_t workspace, const std::vector<bool>& constant,
                                   LaunchOrder within) const {
   std::array<std::byte, most_argument_bytes> block;
-  LaunchOrder order = LaunchOrder::in_turn;
+  LaunchOrder order = LaunchOrder::in_turn;  // of the first one, if nothing is known of operands
   for (const PackedLaunch& launch : launches_) {
-    if (launch.overlaps(constant)) order = LaunchOrder::overlapping;
+    if (!constant.empty()) order = launch.order(constant);
     std::memcpy(block.data(), launch.arguments.data(), launch.arguments.size());
     for (const Patch& patch : launch.patches) {
       const std::uint64_t base =
@@ -97,7 +98,7 @@ Result<void> CompiledPlan::record(Stream& stream, std::span<const std::uint64_t>
     auto launched =
         stream.launch(*launch.kernel, launch.grid, {block.data(), launch.arguments.size()}, order);
     if (!launched) return launched;
-    order = constant.empty() ? within : LaunchOrder::in_turn;
+    order = within;
   }
   return {};
 }

@@ -58,7 +58,7 @@ class CompiledPlan {
     std::vector<ConstantOperand> constants;
     std::vector<std::size_t> early_operands;
 
-    bool overlaps(const std::vector<bool>& constant) const;
+    LaunchOrder order(const std::vector<bool>& constant) const;
   };
   static constexpr std::size_t workspace_operand = SIZE_MAX;
 

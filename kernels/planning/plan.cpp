@@ -56,9 +56,9 @@ std::string code_of(std::string_view text) {
 
 bool awaits_launches(std::string_view text) {
   const std::string code = code_of(text);
-  return code.find("begin_launch();") != std::string::npos ||
-         code.find("begin_launch_early();") != std::string::npos ||
-         code.find("begin_launch_alone();") != std::string::npos;
+  const auto calls = [&code](const char* call) { return code.find(call) != std::string::npos; };
+  return calls("begin_launch();") || calls("begin_launch_early();") ||
+         calls("begin_launch_alone();") || calls("begin_launch_whole();");
 }
 
 std::uint32_t block_bytes(const std::vector<Argument>& arguments) {

@@ -42,6 +42,7 @@ CostTerms cost_terms(const KernelWork& launches, const UnitRates& rates) {
   const auto add = [&terms](Term term, double cycles) {
     terms[static_cast<std::size_t>(term)] += cycles;
   };
+  double launch = rates.launch;
   for (const LaunchWork& work : launches) {
     const Load load = load_of(work, rates);
     const double n = load.workgroups + load.resident * work.imbalance;
@@ -67,7 +68,8 @@ CostTerms cost_terms(const KernelWork& launches, const UnitRates& rates) {
     add(Term::spills,
         n * work.threads * lacking * written_and_read * work.steps / rates.cache_bytes);
     add(Term::tails, n / at_once * work.tail_cycles);
-    add(Term::launches, rates.launch * (&work == launches.data() ? 1 : rates.next_launch));
+    add(Term::launches, launch);
+    launch = rates.launch * rates.next_launch;
   }
   return terms;
 }

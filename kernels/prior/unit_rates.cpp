@@ -45,7 +45,7 @@ UnitRates unit_rates(const DeviceInfo& device) {
   const auto row = std::find_if(
       std::begin(architectures), std::end(architectures),
       [name](const ArchitectureRates& known) { return name.starts_with(known.architecture); });
-  if (device.language == Language::hip && overlaps_launches(device.architecture)) {
+  if (!device.is_cpu() && overlaps_launches(device.architecture)) {
     rates.next_launch = 0.6;  // results/2026-12-01-nvidia-h200-overlap-in-plans
   }
   if (vectorising_cpu(device)) {  // a core with 8 lanes runs a workgroup's threads one by one

@@ -102,9 +102,10 @@ TEST_P(EarlyWeightsOfHopper, AreAllThatIsReadEarly) {
 TEST(AwaitsLaunches, IsReadFromCodeAlone) {
   for (const char* text :
        {"begin_launch();", "{ begin_launch_early();", "x = a / b; begin_launch_alone(); // waits",
-        "/* ends here **/ begin_launch();", "/**/begin_launch();", "// to the end\nbegin_launch();",
-        "#include \"/*\"\nbegin_launch();", "f(\"\\\"//\"); begin_launch();",
-        "// it's \"open\nbegin_launch();", "#error \"open\nbegin_launch();"}) {
+        "f() { begin_launch_whole(); }", "/* ends here **/ begin_launch();", "/**/begin_launch();",
+        "// to the end\nbegin_launch();", "#include \"/*\"\nbegin_launch();",
+        "f(\"\\\"//\"); begin_launch();", "// it's \"open\nbegin_launch();",
+        "#error \"open\nbegin_launch();"}) {
     EXPECT_TRUE(awaits_launches(text)) << text;
   }
   for (const char* text :

@@ -12,8 +12,10 @@
 // starts with begin_launch_early(), loads operands that are constant (Launch::early_operands), and calls
 // await_earlier_launches() before it loads or stores anything else. One that starts with begin_launch_alone()
 // does so, too, but calls let_next_launch_begin() after its loop: many of its small blocks fit a processor, and
-// those of the next launch would all go to the first processors that have room for them. A kernel whose own
-// blocks would go there, and that gains nothing from loading early, calls none of these and is launched in turn.
+// those of the next launch would all go to the first processors that have room for them. One that starts with
+// begin_launch_whole() waits, and lets the next launch begin when it ends: where blocks of the next launch find no
+// room beside its own, all of them would go to the processors that it leaves free. A kernel whose own blocks
+// would go there, and that gains nothing from loading early, calls none of these and is launched in turn.
 #pragma once
 
 typedef unsigned char u8;
@@ -296,5 +298,7 @@ GRETA_DEVICE void begin_launch() {
   let_next_launch_begin();
   await_earlier_launches();
 }
+
+GRETA_DEVICE void begin_launch_whole() { await_earlier_launches(); }
 
 GRETA_DEVICE constexpr u32 smaller(u32 a, u32 b) { return a < b ? a : b; }

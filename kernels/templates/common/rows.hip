@@ -118,7 +118,7 @@ GRETA_DEVICE u64 out_row(const Arguments& args, u32 row) {
 #else
 #define ROW_KERNEL(name, Op)                            \
   GRETA_KERNEL(THREADS) name(ROW_PARAMETERS) {          \
-    begin_launch();                                     \
+    KIND == PARTIAL ? begin_launch_whole() : begin_launch(); \
     GRETA_SHARED(Op::Statistic, shared, ROW_STATISTICS); \
     walk_rows<Op>(ROW_ARGUMENTS, shared);               \
   }

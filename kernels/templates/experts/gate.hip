@@ -16,7 +16,7 @@ experts_gate(const In* GRETA_READ x, const int* GRETA_READ ids, const float* GRE
              const Stored* GRETA_READ gate_up, const Scale* GRETA_READ scales,
              const u8* GRETA_READ zeros, float* __restrict__ h, u32 pairs, u32 experts, u32 top_k,
              u32 dim, u32 hidden) {
-  begin_launch();
+  begin_launch_whole();
   constexpr u32 waves = THREADS / wave_size;
   GRETA_SHARED(float, wave_sums, 2 * GATE_TN * (waves + 1));
   // Neighbours have the same elements of different pairs, so that caches serve an expert's lines to

@@ -72,9 +72,13 @@ struct Cluster {
   int m = 1, n = 1;
 };
 
+void add_stages(const Shape& shape, const DeviceInfo& device, Config& config) {
+  const TmaKernel kernel(shape, device);
+  raise_stages(config, 10, device, [&](const Config& c) { return kernel.shared_bytes(c); });
+}
+
 Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile, int split,
                  const Cluster& cluster) {
-  const TmaKernel kernel(shape, device);
   Config config{"tma",
                 {{"BM", tile.bm},
                  {"BN", tile.bn},
@@ -100,13 +104,13 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile,
     // Tiles of groups of rows take different times.
     config.value("DYNAMIC") = shape.grouped() && blocks == 1 && !tile.turns ? 1 : 0;
   }
-  raise_stages(config, 10, device, [&](const Config& c) { return kernel.shared_bytes(c); });
+  add_stages(shape, device, config);
   return config;
 }
 
 /// Appends configurations of a tile whose slices a second launch adds. Where launches overlap, that
-/// is faster than in a cluster if few tiles have many sums
-/// (results/2026-12-01-nvidia-h200-overlap-in-plans). These slices may be more than a cluster has.
+/// often is faster than in a cluster (results/2026-12-01-nvidia-h200-overlap-in-plans). These
+/// slices may be more than a cluster has.
 void append_second_launch(const Shape& shape, const DeviceInfo& device, const Tile& tile, int split,
                           std::vector<Config>& configs) {
   if (split == 1 || !overlaps_launches(device.architecture)) return;
@@ -116,6 +120,7 @@ void append_second_launch(const Shape& shape, const DeviceInfo& device, const Ti
     if (std::int64_t{slices} * tile.bk > shape.k) break;
     Config config = config_of(shape, device, tile, slices, {});
     config.value("FOLD") = 0;
+    add_stages(shape, device, config);
     configs.push_back(std::move(config));
   }
 }
@@ -144,19 +149,20 @@ std::vector<Config> tma_defaults(const Shape& shape, const DeviceInfo& device) {
   }
   const bool may_share = !shape.several() && has_clusters(device.architecture);
   const bool shares = may_share && between_cache_lines(shape);
-  std::vector<Config> configs, larger, twice;
+  std::vector<Config> configs, larger, second_launch;
   for (const auto& [tile, split] : cheapest_first(shape, device, extents)) {
     const Tile& of = tiles[tile];
     // Two lines of tiles share each tile of B (results/2026-12-01-nvidia-h200-overlap-in-plans).
-    const bool two_lines = may_share && shape.m <= 2 * of.bm;
+    // Halves of most tiles are not of whole panels.
+    const bool two_lines = may_share && !shape.panels && shape.m <= 2 * of.bm;
     const bool pairs =
         (shares || two_lines) && split == 1 && of.bm >= warpgroup_rows && shape.m > of.bm;
     configs.push_back(config_of(shape, device, of, split, {pairs ? 2 : 1, 1}));
     if (pairs && shares) append_larger_clusters(shape, device, of, larger);
-    append_second_launch(shape, device, of, split, twice);
+    append_second_launch(shape, device, of, split, second_launch);
   }
   configs.insert(configs.end(), larger.begin(), larger.end());
-  configs.insert(configs.end(), twice.begin(), twice.end());
+  configs.insert(configs.end(), second_launch.begin(), second_launch.end());
   for (const Tile& tile : tiles_in_turns(shape)) {
     for (const int sharing : {1, 2}) {
       Config config = config_of(shape, device, tile, 1, {sharing, 1});

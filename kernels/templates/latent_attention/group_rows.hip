@@ -15,17 +15,6 @@
 #include "latent_attention/rows.hip"
 #include "latent_attention/staged_lines.hip"
 
-// Waits for earlier launches. A launch that joins slices has many workgroups, which find no registers beside those of
-// this one: they begin when it ends, since all of them would crowd on the few processors that it leaves free.
-GRETA_DEVICE void begin_rows() {
-#if SPLIT > 1 || STREAM_K
-  begin_launch_alone();
-  await_earlier_launches();
-#else
-  begin_launch();
-#endif
-}
-
 constexpr u32 padded = (DIM + 15) / 16 * 16;  // dimensions
 typedef PanelTile<BQ, padded / 8> QueryTile;
 typedef PanelTile<BK, padded / 8> KeyTile;

@@ -285,7 +285,11 @@ struct Rows : GroupRows<BK> {
 };
 
 GRETA_KERNEL(THREADS) latent_attention_pingpong(TREE_PARAMETER ATTENTION_PARAMETERS) {
-  begin_rows();
+#if SPLIT > 1 || STREAM_K
+  begin_launch_whole();  // a workgroup has all registers of a processor: a join's would find none beside it
+#else
+  begin_launch();
+#endif
   GRETA_PANELS_SHARED(u8, memory);
   Arguments args = ATTENTION_ARGUMENTS;
   const Walk walk{args, memory, shared_memory(memory)};

@@ -47,7 +47,11 @@ struct Rows : GroupRows<group_keys> {
 };
 
 GRETA_KERNEL(THREADS) latent_attention_warpgroups(TREE_PARAMETER ATTENTION_PARAMETERS) {
-  begin_rows();
+#if SPLIT > 1
+  begin_launch_whole();  // as in pingpong.hip
+#else
+  begin_launch();
+#endif
   GRETA_PANELS_SHARED(u8, memory);
   Arguments args = ATTENTION_ARGUMENTS;
   const Part part = pick_part(args);

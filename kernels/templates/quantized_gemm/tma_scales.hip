@@ -1,5 +1,6 @@
 // Scales and zero points of a lane's two lines (tma_groups.hip), of the groups of a step at once. Those of a line
-// follow each other, so that one load has them where addresses allow it and k is of whole steps.
+// follow each other, so that one load has them where addresses allow it and k is of whole steps. Elsewhere whole words
+// are loaded, which are shifted when they are used, and single ones where a line ends.
 #pragma once
 
 constexpr u32 groups_of_step = step / GROUP;
@@ -34,6 +35,7 @@ struct LoadedNeighbours {
 
   // From an address that is a multiple of their bytes.
   GRETA_DEVICE void load(const T* from) {
+    word[words] = 0;
     if constexpr (bytes == 1) {
       word[0] = load_byte_now(reinterpret_cast<const u8*>(from));
     } else {
@@ -124,7 +126,7 @@ struct ScaleCursor {
   const u8* zeros[products][2];
   u32 left;       // groups of a line from the next step on
   bool together;  // a step's are loaded at once
-  bool in_words;  // or, as long as others follow, by the words in which they lie
+  bool in_words;  // or by whole words, if at least three more groups of the line follow
 
   // Groups past the last one have the scale 0, of mxfp4 the least one: zeros are copied in place of their weights.
   GRETA_DEVICE void go_to(const Arguments& args, Tile tile, u32 step_index) {

@@ -20,7 +20,7 @@ sample_most(In* x, const float* GRETA_READ penalties, const int* GRETA_READ hist
 #else
 sample_most(const In* GRETA_READ x, float* __restrict__ most, u32 rows, u32 cols, u32 part) {
 #endif
-  begin_launch();
+  begin_launch_whole();
   GRETA_SHARED(float, maxima, THREADS / wave_size + 1);
   const u32 row = block_index<THREADS>();
   if (row >= rows) return;

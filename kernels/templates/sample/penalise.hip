@@ -9,7 +9,7 @@
 GRETA_KERNEL(THREADS)
 sample_penalise(In* GRETA_READ x, const float* GRETA_READ penalties, const int* GRETA_READ history,
                 u32* counts, u32 rows, u32 cols, u32 length) {
-  begin_launch();
+  begin_launch_whole();
   const u32 row = block_index<THREADS>();
   if (row >= rows) return;
   penalise(x + u64(row) * (X_STRIDE > 0 ? u32(X_STRIDE) : cols), penalties + u64(row) * 3,

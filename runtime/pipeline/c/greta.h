@@ -78,8 +78,8 @@ typedef struct greta_runtime_options {
   size_t application_count;
   int32_t no_shipped;
   int32_t allow_vendor; /* 1: also run what a vendor's library computes faster (docs/vendor.md) */
-  /* 1: no launch of a pipeline begins before the one ahead of it ends (docs/runtime.md). Of 64 bits,
-   * so that no padding follows. */
+  /* 1: no launch begins before the one ahead of it ends (docs/runtime.md). Of 64 bits, so that no
+   * padding follows. */
   int64_t no_overlap;
 } greta_runtime_options;
 

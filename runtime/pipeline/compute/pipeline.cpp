@@ -281,6 +281,7 @@ Result<std::unique_ptr<PipelineGraph>> Pipeline::finish(const PipelineOptions& o
   if (auto placed = place(*graph); !placed) return give_up(placed.failure());
   if (auto added = add_workspace(*graph); !added) return give_up(added.failure());
   if (auto added = add_addresses(*graph); !added) return give_up(added.failure());
+  graph->within_ = runtime_.overlaps() ? LaunchOrder::overlapping : LaunchOrder::in_turn;
   if (options.overlap && runtime_.overlaps()) find_constants(*graph);
   if (options.graph) {
     auto made =
@@ -310,11 +311,10 @@ Result<void> PipelineGraph::record(Stream& stream, std::size_t operation, bool o
     return record_copy(stream, recorded.operands[0], recorded.operands[1]);
   }
   const CompiledPlan& plan = recorded.prepared->plan;
-  static const std::vector<bool> none;
-  const bool overlaps = !constant_.empty();
+  static const std::vector<bool> unknown;
+  const bool overlaps = overlap && !constant_.empty();
   return plan.record(stream, addresses_[operation], boundary_ - plan.zeroed_bytes(),
-                     overlap && overlaps ? constant_[operation] : none,
-                     overlaps ? LaunchOrder::overlapping : LaunchOrder::in_turn);
+                     overlaps ? constant_[operation] : unknown, within_);
 }
 
 Result<void> PipelineGraph::record(Stream& stream) const {

@@ -98,8 +98,9 @@ class PipelineGraph {
   std::vector<RecordedOperation> operations_;
   std::vector<ChosenChain> chains_;
   std::vector<std::vector<std::uint64_t>> addresses_;  ///< of the operands
-  /// Which operands nothing in the graph writes. Empty if launches may not overlap.
+  /// Which operands nothing in the graph writes. Empty if operations may not overlap.
   std::vector<std::vector<bool>> constant_;
+  LaunchOrder within_ = LaunchOrder::in_turn;  ///< of an operation's launches after its first one
   std::shared_ptr<Buffer> arena_, workspace_;
   std::uint64_t boundary_ = 0;  ///< address up to which the workspace is zero between operations
   PipelineMemory memory_;
@@ -109,7 +110,8 @@ class PipelineGraph {
 
 struct PipelineOptions {
   bool graph = true;  ///< false: replays launch operations one by one, for comparison
-  /// Lets launches overlap, if the runtime does (RuntimeOptions::overlap).
+  /// Lets launches of an operation overlap those before it, if the runtime does
+  /// (RuntimeOptions::overlap).
   bool overlap = true;
   unsigned jobs = 0;  ///< number of threads that compile missing kernels; 0: one per core
 };

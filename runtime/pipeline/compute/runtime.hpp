@@ -33,8 +33,8 @@ struct RuntimeOptions {
   /// Whether quantised weights may be rounded to 16-bit activations' type in every product of more
   /// than most_exact_rows rows (QuantizedGemmOptions::rounded_weights).
   bool rounded_weights = false;
-  /// Whether a pipeline's launches may begin while those before them end
-  /// (LaunchOrder::overlapping).
+  /// Whether launches of a pipeline, and those of an operation after its first one, may begin while
+  /// those before them end (LaunchOrder::overlapping).
   bool overlap = true;
   /// Called before each longer step: an allocation, an upload, the preparation of a problem that is
   /// not prepared, a replay. The step fails with its failure, if any.
