@@ -111,21 +111,25 @@ TEST(CompiledPlan, PacksValuesAtTheirNaturalAlignmentAndAddressesOfEachRun) {
 }
 
 TEST(CompiledPlan, OverlapsOnlyWhereEarlyOperandsAreConstant) {
+  using Orders = std::vector<LaunchOrder>;
+  constexpr auto in_turn = LaunchOrder::in_turn, overlapping = LaunchOrder::overlapping;
   LaunchPlan plan;
   plan.sources = {source("any")};
-  plan.launches = {{0, {1, 1, 1}, {}}, {0, {1, 1, 1}, {}, {}, {0, 2}}};
+  plan.launches = {{0, {1, 1, 1}, {}}, {0, {1, 1, 1}, {}, {}, {0, 2}}, {0, {1, 1, 1}, {}}};
   const auto compiled = CompiledPlan::create(plan, compile).value();
-  constexpr auto in_turn = LaunchOrder::in_turn, overlapping = LaunchOrder::overlapping;
   const auto orders = [&](const std::vector<bool>& constant, LaunchOrder within = overlapping) {
     LaunchKeeper stream;
     compiled.record(stream, {}, 0, constant, within).value();
-    return std::pair(stream.launches[0].order, stream.launches[1].order);
+    Orders list;
+    for (const auto& launch : stream.launches) list.push_back(launch.order);
+    return list;
   };
-  EXPECT_EQ(orders({}), std::pair(in_turn, overlapping));
-  EXPECT_EQ(orders({}, in_turn), std::pair(in_turn, in_turn));
-  EXPECT_EQ(orders({true, false, true}), std::pair(overlapping, overlapping));
-  EXPECT_EQ(orders({true, true, false}), std::pair(overlapping, in_turn));
-  EXPECT_EQ(orders({false, true, true}), std::pair(overlapping, in_turn));
+  // Nothing is known of what comes before the plan.
+  EXPECT_EQ(orders({}), (Orders{in_turn, overlapping, overlapping}));
+  EXPECT_EQ(orders({}, in_turn), (Orders{in_turn, in_turn, in_turn}));
+  EXPECT_EQ(orders({true, false, true}), (Orders{overlapping, overlapping, overlapping}));
+  EXPECT_EQ(orders({true, true, false}), (Orders{overlapping, in_turn, overlapping}));
+  EXPECT_EQ(orders({false, true, true}), (Orders{overlapping, in_turn, overlapping}));
 }
 
 TEST(CompiledPlan, PassesFailuresOn) {

@@ -56,6 +56,22 @@ TEST(HopperDefaults, ASecondLaunchAddsSlicesOfALongK) {
   EXPECT_EQ((*config)["FOLD"], 0) << config->text();
 }
 
+TEST(HopperDefaults, TwoLinesOfTilesShareTilesOfB) {
+  DeviceInfo card = hopper();
+  card.compute_units = 132;
+  const auto answer = [&](const std::string& rest) {
+    const Problem problem = Problem::parse("gemm dtype=bf16 out=bf16 " + rest).value();
+    return predicted_config(built_in("gemm"), problem, card).value();
+  };
+  const Config pairs = answer("layout=nt m=128 n=5120 k=1536");
+  EXPECT_EQ(pairs["BM"], 64) << pairs.text();
+  EXPECT_EQ(pairs["CLUSTER_M"], 2) << pairs.text();
+  // Of three lines, one would be alone. Halves of 80 columns are not of whole panels.
+  const Config three = answer("layout=nt m=192 n=4608 k=1280");
+  EXPECT_TRUE(three["CLUSTER_M"] == 1 || three["BM"] >= 96) << three.text();
+  EXPECT_EQ(answer("layout=nt packing=panels m=128 n=5120 k=1536")["CLUSTER_M"], 1);
+}
+
 TEST(HopperDefaults, MostGroupsHaveOneTileOfRows) {
   const auto tile = [](const std::string& extents) {
     return default_of("grouped_gemm dtype=bf16 out=bf16 " + extents)["BM"];
