@@ -105,6 +105,7 @@ LaunchPlan plan(const Shape& shape, const DeviceInfo& device, const Config& conf
   Defines defines = problem_defines(shape);
   add_parameters(defines, config);
   defines.emplace_back("WAVE", std::to_string(wave));
+  defines.emplace_back("WHOLE_STEPS", shape.k % step == 0 ? "1" : "0");
   defines.emplace_back("LINE_STAGES", std::to_string(line_stages(shape, config)));
   defines.emplace_back("LINE_BYTES", std::to_string(box_bytes(shape)));
   defines.emplace_back("SHARED_BYTES", std::to_string(shared_bytes(shape, config)));

@@ -45,7 +45,10 @@ std::int64_t scale_registers(const Shape& shape) {
   const std::int64_t words =
       ceil_div(groups * (shape.format == WeightFormat::mxfp4 ? 1 : 2), std::int64_t{4}) +
       (shape.zeros ? 1 : 0);
-  return 2 * (2 * words + (shape.zeros ? 4 : 2));
+  const std::int64_t kinds = shape.zeros ? 2 : 1;
+  const std::int64_t shifted =
+      shape.k % step == 0 ? 0 : kinds;  // words beside those of the next step
+  return 2 * (2 * words + shifted + 2 * kinds);
 }
 
 }  // namespace
