@@ -337,6 +337,11 @@ std::vector<Division> divisions(const SampleShape& shape, const Config& config) 
   return {{"vectors of a row", shape.cols / config["VEC"], config["SPLIT"], "SPLIT", never}, part};
 }
 
+/// Elements of a thread's round that are more than 32 have bits in two words (listing.hip).
+std::vector<std::string> paths(const SampleShape&, const Config& config) {
+  return {config["VEC"] * config["ITEMS"] > 32 ? "two words of bits" : "one word of bits"};
+}
+
 }  // namespace
 
 Operation make_sample() {
@@ -378,6 +383,7 @@ Operation make_sample() {
                                 early_space, plan, early_defaults, divisions),
       make_variant<SampleShape>("row", "a workgroup takes a row", row_space, plan, row_defaults,
                                 divisions)};
+  for (Variant& variant : t.variants) set_paths<SampleShape>(variant, paths);
   t.work = work;
   t.tensors = tensors;
   t.input = sampling::input;
