@@ -72,13 +72,14 @@ struct Cluster {
   int m = 1, n = 1;
 };
 
-void add_stages(const Shape& shape, const DeviceInfo& device, Config& config) {
-  const TmaKernel kernel(shape, device);
-  raise_stages(config, 10, device, [&](const Config& c) { return kernel.shared_bytes(c); });
-}
+/// Slices of K, and who adds them (FOLD).
+struct Slices {
+  int split = 1, fold = 0;
+};
 
-Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile, int split,
-                 const Cluster& cluster) {
+Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile,
+                 const Slices& slices, const Cluster& cluster) {
+  const TmaKernel kernel(shape, device);
   Config config{"tma",
                 {{"BM", tile.bm},
                  {"BN", tile.bn},
@@ -91,20 +92,18 @@ Config config_of(const Shape& shape, const DeviceInfo& device, const Tile& tile,
                  {"RESIDENT", 0},
                  {"SWIZZLE", 8},
                  {"WALK", 0},
-                 {"SPLIT", split},
-                 {"FOLD", split == 1                 ? 0
-                          : split <= most_in_cluster ? 2
-                                                     : 1},
+                 {"SPLIT", slices.split},
+                 {"FOLD", slices.fold},
                  {"ALIGN", has_odd_lines(shape) ? 1 : 0},
                  {"DYNAMIC", 0},
                  {"STREAM_K", 0}}};
   const int blocks = TmaKernel::cluster(config);
-  if (split == 1 && TmaKernel::clusters(shape, config) > resident_clusters(device, blocks)) {
+  if (slices.split == 1 && TmaKernel::clusters(shape, config) > resident_clusters(device, blocks)) {
     config.value("RESIDENT") = 1;
     // Tiles of groups of rows take different times.
     config.value("DYNAMIC") = shape.grouped() && blocks == 1 && !tile.turns ? 1 : 0;
   }
-  add_stages(shape, device, config);
+  raise_stages(config, 10, device, [&](const Config& c) { return kernel.shared_bytes(c); });
   return config;
 }
 
@@ -118,10 +117,7 @@ void append_second_launch(const Shape& shape, const DeviceInfo& device, const Ti
       split < most_in_cluster ? std::vector{split} : std::vector{split, 12, 16};
   for (const int slices : splits) {
     if (std::int64_t{slices} * tile.bk > shape.k) break;
-    Config config = config_of(shape, device, tile, slices, {});
-    config.value("FOLD") = 0;
-    add_stages(shape, device, config);
-    configs.push_back(std::move(config));
+    configs.push_back(config_of(shape, device, tile, {slices, 0}, {}));
   }
 }
 
@@ -130,7 +126,7 @@ void append_larger_clusters(const Shape& shape, const DeviceInfo& device, const 
                             std::vector<Config>& configs) {
   static constexpr Cluster clusters[] = {{2, 2}, {4, 1}, {1, 4}, {4, 2}, {2, 4}};
   for (const Cluster& cluster : clusters) {
-    Config config = config_of(shape, device, tile, 1, cluster);
+    Config config = config_of(shape, device, tile, {}, cluster);
     if (config["RESIDENT"] == 0) configs.push_back(std::move(config));
   }
 }
@@ -157,7 +153,8 @@ std::vector<Config> tma_defaults(const Shape& shape, const DeviceInfo& device) {
     const bool two_lines = may_share && !shape.panels && shape.m <= 2 * of.bm;
     const bool pairs =
         (shares || two_lines) && split == 1 && of.bm >= warpgroup_rows && shape.m > of.bm;
-    configs.push_back(config_of(shape, device, of, split, {pairs ? 2 : 1, 1}));
+    const Slices slices{split, split > 1 ? 2 : 0};  // of a cluster
+    configs.push_back(config_of(shape, device, of, slices, {pairs ? 2 : 1, 1}));
     if (pairs && shares) append_larger_clusters(shape, device, of, larger);
     append_second_launch(shape, device, of, split, second_launch);
   }
@@ -165,7 +162,7 @@ std::vector<Config> tma_defaults(const Shape& shape, const DeviceInfo& device) {
   configs.insert(configs.end(), second_launch.begin(), second_launch.end());
   for (const Tile& tile : tiles_in_turns(shape)) {
     for (const int sharing : {1, 2}) {
-      Config config = config_of(shape, device, tile, 1, {sharing, 1});
+      Config config = config_of(shape, device, tile, {}, {sharing, 1});
       if (config["RESIDENT"] != 0) configs.push_back(std::move(config));
     }
   }

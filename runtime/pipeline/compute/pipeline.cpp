@@ -281,7 +281,7 @@ Result<std::unique_ptr<PipelineGraph>> Pipeline::finish(const PipelineOptions& o
   if (auto placed = place(*graph); !placed) return give_up(placed.failure());
   if (auto added = add_workspace(*graph); !added) return give_up(added.failure());
   if (auto added = add_addresses(*graph); !added) return give_up(added.failure());
-  graph->within_ = runtime_.overlaps() ? LaunchOrder::overlapping : LaunchOrder::in_turn;
+  graph->within_ = runtime_.order_within();
   if (options.overlap && runtime_.overlaps()) find_constants(*graph);
   if (options.graph) {
     auto made =

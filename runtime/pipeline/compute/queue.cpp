@@ -75,9 +75,8 @@ Result<void> Queue::launch(const PreparedOperation& operation,
   if (replaced) kept_.push_back(std::move(replaced));
   if (!room) return room;
   auto done = timed(&operation, [&] {
-    return operation.plan.record(
-        *stream_, addresses, workspace_.address(operation.plan), {},
-        runtime_.overlaps() ? LaunchOrder::overlapping : LaunchOrder::in_turn);
+    return operation.plan.record(*stream_, addresses, workspace_.address(operation.plan), {},
+                                 runtime_.order_within());
   });
   return done ? launched() : done;
 }

@@ -73,7 +73,11 @@ class Runtime {
   ~Runtime();
 
   Device& device() { return *device_; }
-  bool overlaps() const { return overlap_; }                 ///< RuntimeOptions::overlap
+  bool overlaps() const { return overlap_; }  ///< RuntimeOptions::overlap
+  /// Returns the order of an operation's launches after its first one.
+  LaunchOrder order_within() const {
+    return overlap_ ? LaunchOrder::overlapping : LaunchOrder::in_turn;
+  }
   bool rounded_weights() const { return rounded_weights_; }  ///< RuntimeOptions::rounded_weights
   const Lookup& lookup() const { return lookup_; }
   /// Returns the operations that can be run: LookupOptions::catalog.
